@@ -23,9 +23,9 @@ without it: abs(M(c + i u)) is at most M(c) exp(-u^2 / (2 sum t_j^-2)).
 The ray, with the points exp(v - i theta) of s, is a part of the proof. A bad one makes the errors
 large, and no enclosure false.
 
->>> from dpcal.accountants.certificates import balls
 >>> from dpcal.accountants.losses.allocation import Allocation
->>> with balls.workprec(128):
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(128):
 ...     ray = Line(angle=1.1, step=0.08, first=-900, last=90, reach=150)
 ...     value = AllocationTransform(Allocation(1.0, 2, "add")).along(ray, 0.5, 3.0, 2)[1]
 >>> print(value.real.str(8, radius=False), value.imag.str(8, radius=False))
@@ -34,8 +34,7 @@ large, and no enclosure false.
 
 from __future__ import annotations
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, acb, acb_poly, arb, within
 from dpcal.accountants.certificates.transforms import Line, Transform, sums_of_powers
 from dpcal.accountants.losses.allocation import Allocation
 
@@ -51,11 +50,11 @@ class AllocationTransform(Transform):
     """M of an epoch of random allocation when a record is added."""
 
     def __init__(self, loss: Allocation) -> None:
-        arb = balls.arb
         rows = [(arb(g.noise_multiplier), g.batches, arb(g.probability)) for g in loss.groups]
         # Doubles may add up to 1 but for their rounding.
         whole = sum((chance for *_, chance in rows), arb(0))
         self.groups = [(sigma, m, chance / whole) for sigma, m, chance in rows]
+        self.laws = len(self.groups)
         # E L^-n is at most exp((n drift + n^2 spread) / 2).
         self.drift = sum((chance / sigma**2 for sigma, _, chance in self.groups), arb(0))
         self.spread = sum((p**2 / (m * sigma**2) for sigma, m, p in self.groups), arb(0))
@@ -66,7 +65,7 @@ class AllocationTransform(Transform):
 
     def _heights(self, line: Line) -> list[Ball]:
         """Return G at each point."""
-        found = [balls.acb(1)] * line.points
+        found = [acb(1)] * line.points
         for sigma, m, chance in self.groups:
             means = self._means(line, sigma, chance / m)
             found = [a * mean**m for a, mean in zip(found, means, strict=True)]
@@ -74,38 +73,38 @@ class AllocationTransform(Transform):
 
     def _means(self, line: Line, sigma: Ball, share: Ball) -> list[Ball]:
         """Enclose E exp(-s share Y) at each point, of a batch with this noise."""
-        t, spacing = 1 / sigma, balls.arb(line.step)
+        t, spacing = 1 / sigma, arb(line.step)
         step = spacing * sigma
-        around = balls.within(self._error_of_mean(line, t, step))
+        around = within(self._error_of_mean(line, t, step))
         # A table of exp(-s share Y), whose entries depend on v + t x alone.
-        turned = (balls.acb(0, 1) * line.angle).exp() * share
+        turned = (acb(0, 1) * line.angle).exp() * share
         # Entries far below the errors would slow down products of polynomials.
         most = (line.reach * step) ** 2 / 2 + _SPARE
-        negligible, table = balls.within((-most).exp()), []
+        negligible, table = within((-most).exp()), []
         for k in range(line.first - line.reach, line.last + line.reach + 1):
             place = turned * (k * spacing - t**2 / 2).exp()
             table.append(negligible if place.real > most else (-place).exp())
-        scale = step / (2 * balls.arb.pi()).sqrt()
+        scale = step / (2 * arb.pi()).sqrt()
         near = range(-line.reach, line.reach + 1)
         weights = [scale * (-((k * step) ** 2) / 2).exp() for k in near]
-        product = balls.acb_poly(table) * balls.acb_poly(weights)
+        product = acb_poly(table) * acb_poly(weights)
         return [product[2 * line.reach + k] + around for k in range(line.points)]
 
     @staticmethod
     def _error_of_mean(line: Line, t: Ball, step_of_x: Ball) -> Ball:
         """Bound the error of every sum over x, whose terms have absolute values below densities."""
-        pi = balls.arb.pi()
-        d = balls.arb.min(_NEARLY * (pi / 2 - line.angle) / t, 2 * pi / step_of_x)
+        pi = arb.pi()
+        d = arb.min(_NEARLY * (pi / 2 - line.angle) / t, 2 * pi / step_of_x)
         error = 2 * (d * d / 2).exp() / (2 * pi * d / step_of_x).expm1()
         # Sums lie below integrals.
         reach = (line.reach - 1) * step_of_x
-        return error + (reach / balls.arb(2).sqrt()).erfc()
+        return error + (reach / arb(2).sqrt()).erfc()
 
     # -- M along a line
 
     def along(self, line: Line, c: float, h: float, nodes: int) -> list[Ball]:
         """Sum the terms of the rule, and add its errors."""
-        arb, acb, at = balls.arb, balls.acb, balls.arb(c)
+        at = arb(c)
         step, angle = arb(line.step), arb(line.angle)
         places = [acb(k * step, angle) for k in range(line.first, line.last + 1)]
         terms = [
@@ -125,25 +124,25 @@ class AllocationTransform(Transform):
             if k == 0:
                 largest = ((value * inverse).real + rest) / (1 - rule)
                 largest = arb(largest.upper()) if rule < 1 else arb("nan")
-            values.append(value * inverse + balls.within(rule * largest + rest))
+            values.append(value * inverse + within(rule * largest + rest))
         return values
 
     @staticmethod
     def _rule(line: Line, c: Ball, u: Ball) -> Ball:
         """Bound the error of the step of v at c + i u, over Gamma(c) M(c) / abs(Gamma(c + i u))."""
-        pi, total = balls.arb.pi(), balls.arb(0)
+        pi, total = arb.pi(), arb(0)
         for sign in (1, -1):
             widest, rate = pi / 2 + sign * line.angle, 2 * pi / line.step - sign * u
             # The least bound is at the width where its derivative is 0.
             rest = (c / rate).atan() if rate > 0 else widest
-            y = widest - balls.arb.min(rest, _NEARLY * widest)
+            y = widest - arb.min(rest, _NEARLY * widest)
             away = line.angle - sign * y
             total += (-u * away).exp() / away.cos() ** c / (2 * pi * y / line.step).expm1()
         return total
 
     def _ends(self, line: Line, c: Ball) -> Ball:
         """Bound the sums of absolute values at u = 0 over all points left out on either side."""
-        arb, step = balls.arb, balls.arb(line.step)
+        step = arb(line.step)
         low, high = (line.first - 1) * step, (line.last + 1) * step
         below = step * (c * low).exp() / (1 - (-c * step).exp())
         # The least bound on E L^-n, but for a factor, is at the n where its derivative is 0.
@@ -157,8 +156,3 @@ class AllocationTransform(Transform):
     def beyond(self, line: Line, c: float, t: Ball) -> Ball:
         """Return M(c) times the transform of a projection of X, which falls."""
         return self.at(line, c) * (-t * t * self.fall / 2).exp()
-
-    def functions(self, line: Line) -> float:
-        """Return those of all points, and of their tables."""
-        table = (line.points + 2 * line.reach) * len(self.groups)
-        return 12.0 * (line.points + table + line.reach)

@@ -4,10 +4,9 @@ A ball is a midpoint with a radius, and every operation encloses the exact resul
 ``acb``, ``acb_mat``, ``acb_poly``, ``arb``, ``arb_poly`` and ``ctx`` of this module are those of
 python-flint; ``workprec`` sets the precision, for one thread at a time.
 
->>> from dpcal.accountants.certificates import balls
->>> with balls.workprec(64):
-...     third = balls.arb(1) / 3
->>> 3 * third == 1, (3 * third).overlaps(balls.arb(1))
+>>> with workprec(64):
+...     third = arb(1) / 3
+>>> 3 * third == 1, (3 * third).overlaps(arb(1))
 (False, True)
 """
 

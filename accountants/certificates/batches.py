@@ -24,22 +24,19 @@ from attr import evolve
 
 from dpcal._internal import validate
 from dpcal.accountants import events
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
-from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
-from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
+__all__ = ["Batched", "is_batched", "pairs_of"]
 
 # Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
@@ -84,14 +81,16 @@ def is_batched(event: DpEvent) -> bool:
     return isinstance(event, events.AllocatedDpEvent | events.SampledWithReplacementDpEvent)
 
 
-def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
-    """Return the losses of removing and of adding a record.
+def pairs_of(event: DpEvent, relation: str) -> Pairs:
+    """Return the losses of an elementary event when a record is removed, and when one is added.
 
     Raises
     ------
     UnsupportedEvent
-        If the theorem on the ratio does not cover the event under this relation.
+        If no theorem covers the event under this relation.
     """
+    if not is_batched(event):
+        return dominating_pairs(event, relation)
     if isinstance(event, events.SampledWithReplacementDpEvent):
         validate.count(sample_size=event.sample_size)
         if validate.count(source_dataset_size=event.source_dataset_size) == 1:
@@ -119,30 +118,13 @@ def _answers(event: Any, relation: str) -> Parts:
     return decompose(event.event, relation).directions[0].parts
 
 
-def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -> Composition:
-    """Return a composition with answers about random batches, and the numbers of their uses."""
-    if not batched:
-        return composition
-    relation = composition.neighboring_relation
-    pairs = [(pairs_of(event, relation), times) for event, times in batched]
-    ends = (0, "remove", composition.directions[0]), (1, "add", composition.directions[-1])
-    return Composition(
-        relation,
-        tuple(
-            Direction(name, (*item.parts, *((both[way], times) for both, times in pairs)))
-            for way, name, item in ends
-        ),
-        composition.private,
-    )
-
-
 class _OfBatch(Pair):
     """Answers about a batch, of which the record is in a ``share`` of all, or in one an epoch."""
 
     def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
         self.answers, self.share, self.batches = answers, share, batches
         # Products of two laws, as often as a number of batches has digits.
-        self.work_of_cell = 400 + 2 * batches.bit_length() * TERM / FUNCTION if batches else 8
+        self.work_of_cell = 400 + 4 * batches.bit_length() if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:
         """Return the numbers of the law of all answers, whose ratios are larger."""
@@ -177,7 +159,7 @@ class _OfBatch(Pair):
 
     def _epoch(self, law: Law, limits: Limits) -> Outcomes:
         """Return the multiples of an interval, over the sums of ratios of all batches."""
-        arb, zero = balls.arb, balls.arb(0)
+        zero = arb(0)
         ratios = [(at.exp(), mass) for at, mass in law.logs()]
         square = sum((mass * at * at for at, mass in ratios), zero)
         # Beyond the largest ratio there is about the tail.
@@ -209,24 +191,23 @@ def _power(law: list[Ball], times: int) -> list[Ball]:
 
     They are as many as those of the law, which are the probabilities of 0, 1, ....
     """
-    size, one = len(law), balls.arb_poly(law)
+    size, one = len(law), arb_poly(law)
     found = one
     for bit in bin(times)[3:]:
         found = (found * found).truncate(size)
         if bit == "1":
             found = (found * one).truncate(size)
-    terms: list[Ball] = found.coeffs()
-    return terms + [balls.arb(0)] * (size - len(terms))
+    return [found[k] for k in range(size)]
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     """Return masses at whole numbers above those at others in convex order; at ``most`` beyond."""
-    found = Masses({0: lost})
+    found = Masses(int, {0: lost})
     for at, mass in rows:
         place = min(int(at.lower().floor().unique_fmpz()), most)
-        share = balls.arb.min(at - place, balls.arb(place < most))
-        found.add(place, mass * (1 - share))
-        found.add(place + 1, mass * share)
+        share = arb.min(at - place, arb(place < most))
+        found[place] += mass * (1 - share)
+        found[place + 1] += mass * share
     return found
 
 
@@ -237,7 +218,7 @@ def _draws(event: Any) -> Line:
     Given fewer draws it tells less, which bounds the ratio from below; above, one that is drawn
     more often is known to be there. The probability of k draws follows from that of fewer.
     """
-    arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
+    zero, never = arb(0), arb(2) ** (_SPARE_BITS - ctx.prec)
     size, draws = int(event.source_dataset_size), int(event.sample_size)
     chances = [((-1 / arb(size)).log1p() * draws).exp()]
     for k in range(1, min(draws, _MOST_DRAWS) + 1):
@@ -256,7 +237,7 @@ def _(loss: Batched) -> Pair:
     event: Any = loss.event
     if isinstance(event, events.SampledWithReplacementDpEvent):
         return _draws(event)
-    share, batches = balls.arb(1), 0
+    share, batches = arb(1), 0
     if isinstance(event, events.PoissonSampledDpEvent):
         share *= event.sampling_probability
     elif isinstance(event, events.SampledWithoutReplacementDpEvent):
@@ -272,4 +253,4 @@ def _(loss: Allocation) -> Pair:
     if isinstance(loss, UnequalAllocation):
         raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
     answers = ((Gaussian(loss.noise_multiplier), 1),)
-    return _OfBatch(answers, 1 / balls.arb(loss.batches), loss.batches)
+    return _OfBatch(answers, 1 / arb(loss.batches), loss.batches)

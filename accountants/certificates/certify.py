@@ -18,27 +18,23 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 
 from dpcal._internal import validate
 from dpcal.accountants import interface
-from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.balls import arb, workprec
 from dpcal.accountants.certificates.composed import OrderProof
-from dpcal.accountants.certificates.document import (
-    Certificate,
-    DeltaBounds,
-    DirectionBounds,
-    relative_width,
-)
-from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
+from dpcal.accountants.certificates.document import Certificate, DeltaBounds, DirectionBounds
+from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose, relative_width
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import MAX_WORK_OF_PROOF, Parts, Proof
+from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.order import choose_order
+from dpcal.accountants.certificates.search.order import order_proofs
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Parts
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["certify"]
@@ -50,8 +46,6 @@ _TIGHTER = (1.0, 1e-2, 1e-4)
 # Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
 # each takes as long as the first.
 _MOVES = (0.25, 0.5, 4.0, 64.0)
-# Digits to which the distance of two bounds is known.
-_DIGITS = 60
 
 
 def certify(
@@ -107,15 +101,15 @@ def certify(
     mechanisms = mechanisms_of(event)
     method = validate.choice(("auto", "contour", "convex-order"), method=method)
     delta = delta if delta is None else validate.probability(delta=delta)
-    search = _Search(event, Certificate(neighboring_relation, mechanisms, delta, ()), method)
+    claim = Certificate(neighboring_relation, mechanisms, delta, ())
+    search = _Search(event, claim, method)
     aim = _COARSE if method == "convex-order" else _WIDTH
     aim = aim if width is None else validate.probability(width=width)
-    proofs: tuple[DeltaBounds, ...]
     if delta is None:
-        proofs = (search.delta(validate.non_negative(epsilon=epsilon), aim),)
+        proofs = [search.delta(validate.non_negative(epsilon=epsilon), aim)]
     else:
         proofs = search.epsilon(delta, aim)
-    certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
+    certificate = replace(claim, proofs=tuple(proofs))
     if width is not None and certificate.width > width:
         worst = max(certificate.proofs[-1].directions, key=lambda item: item.upper)
         raise TargetUnreachable(
@@ -126,18 +120,18 @@ def certify(
     return certificate
 
 
+@dataclass(eq=False)
 class _Search:
-    """The search for proofs about one composition."""
+    """The search for proofs of a certificate about an event, which has none yet."""
 
-    def __init__(self, event: DpEvent, certificate: Certificate, method: str) -> None:
-        self.event = event
-        self.composition, self.rounded = certificate.composition, certificate.rounded
-        self.method = method
-        self.known: list[Proof] = []
+    event: DpEvent
+    certificate: Certificate
+    method: str
+    known: list[Proof] = field(default_factory=list)
 
-    def epsilon(self, delta: float, width: float) -> tuple[DeltaBounds, ...]:
+    def epsilon(self, delta: float, width: float) -> list[DeltaBounds]:
         """Return proved delta bounds on either side of the float accountant's epsilon."""
-        relation, target = self.composition.neighboring_relation, Decimal(delta)
+        relation, target = self.certificate.neighboring_relation, Decimal(delta)
         answer = interface.epsilon(self.event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
@@ -164,17 +158,17 @@ class _Search:
                 f"order were tried, up to epsilon = {most:.6g}."
             )
         lower = settled(-1)
-        return (upper,) if lower is None else (lower, upper)
+        return [upper] if lower is None else [lower, upper]
 
     def delta(self, epsilon: float, width: float) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction."""
-        directions = self.composition.directions
+        directions = self.certificate.composition.directions
         return DeltaBounds(epsilon, tuple(self._direction(x, epsilon, width) for x in directions))
 
     @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
     def _log_delta(self, epsilon: float) -> float:
         """Return an end of log delta in doubles that says something; -inf for a delta of 0."""
-        relation = self.composition.neighboring_relation
+        relation = self.certificate.neighboring_relation
         bounds = interface.log_delta(self.event, epsilon=epsilon, neighboring_relation=relation)
         return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
@@ -186,9 +180,9 @@ class _Search:
         with contextlib.suppress(OutOfReach):
             for share in _TIGHTER if self.method != "convex-order" and parts else ():
                 yield choose_contour(parts, epsilon, log_delta=log_delta, width=width * share)
-        with contextlib.suppress(OutOfReach):
-            if self.method != "contour":
-                yield choose_order(parts, epsilon, log_delta=log_delta, width=width)
+        if self.method != "contour":
+            target, rounded = math.log(self.certificate.delta or 1.0), self.certificate.rounded
+            yield from order_proofs(parts, epsilon, log_delta, target, width, rounded)
 
     def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
         """Return the best bounds, once they are close as the delta of the worst direction goes."""
@@ -196,14 +190,12 @@ class _Search:
         size = Decimal(self._log_delta(epsilon)).exp()
         parts = direction.finite[1].parts
         for proof in self._candidates(parts, epsilon, width):
-            if proof.work(parts) > MAX_WORK_OF_PROOF:
-                continue
-            if isinstance(proof, OrderProof):
-                self.known = [proof]
             found = self._bounds(direction, epsilon, proof)
             best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
             if best.upper - best.lower <= Decimal(width) * max(size, best.upper):
                 break
+        if isinstance(best.proof, OrderProof):
+            self.known = [best.proof]
         if best.proof is None:
             raise TargetUnreachable(
                 f"No argument says anything about delta at epsilon = {epsilon!r} in direction "
@@ -217,12 +209,12 @@ class _Search:
         A verifier cuts outputs of laws in convex order by doubles, whose last digits may be others
         on another machine: that moves a bound by far less.
         """
-        lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.rounded)
-        with balls.workprec(proof.bits):
+        lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.certificate.rounded)
+        with workprec(proof.bits):
             if upper > 0:
                 # The lower end of a short proof of the other direction may be far below 0.
-                lower = balls.arb.max(lower, balls.arb(0))
+                lower = arb.max(lower, arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
-        gap = relative_width(*decimal_bounds(lower, upper, _DIGITS))
+        gap = relative_width(*decimal_bounds(lower, upper))
         digits = 3 - math.floor(math.log10(gap)) if gap > 0 else 3
         return DirectionBounds(direction.name, *decimal_bounds(lower, upper, digits), proof)

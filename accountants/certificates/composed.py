@@ -2,7 +2,8 @@
 
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> proof = OrderProof(bits=128, step=0.005, nodes=1000, tail=0.0, top=9.0)
->>> with balls.workprec(128):
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(128):
 ...     lower, upper = (proof.bound(((Laplace(2.0), 3),), 1.0, above) for above in (False, True))
 >>> print(lower.str(3, radius=False), upper.str(3, radius=False))
 0.0691 0.0691
@@ -14,16 +15,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.order import (
-    Law,
-    gather,
-    power,
-    spread,
-)
+from dpcal.accountants.certificates.balls import Ball, arb, ctx
+from dpcal.accountants.certificates.order import Law, gather, power, spread
 from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
-from dpcal.accountants.certificates.proofs import Parts, Proof
+from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.losses.base import Parts
 
 __all__ = ["OrderProof", "law_of", "work_of_laws"]
 
@@ -39,10 +35,6 @@ class OrderProof(Limits, Proof):
 
     NAME = "convex order"
 
-    def fits(self, parts: Parts) -> bool:
-        """Return whether laws of all losses are known."""
-        return all(pair_of(loss) for loss, _ in parts)
-
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of cells, of nodes, and of products on either side."""
         return 2 * work_of_laws(parts, self)
@@ -50,7 +42,7 @@ class OrderProof(Limits, Proof):
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return the bound by the law of the likelihood ratio above, or below, in convex order."""
         law, forward = law_of(parts, self, above)
-        return law.delta(balls.arb(epsilon), forward)
+        return law.delta(arb(epsilon), forward)
 
 
 def _level(pair: Pair, step: float, limits: Limits) -> int:
@@ -79,20 +71,20 @@ def law_of(parts: Parts, limits: Limits, above: bool) -> tuple[Law, bool]:
     if len(ways) > 1:
         raise ValueError("Losses of both directions have no law in common.")
     told = tuple((loss, times) for loss, _, times in known)
-    return _law_of(told, limits, balls.ctx.prec, above), False not in ways
+    return _law_of(told, limits, ctx.prec, above), False not in ways
 
 
 @lru_cache(maxsize=8)
 def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
-    zero, tail = balls.arb(0), limits.tail / max(len(parts), 1)
+    zero, tail = arb(0), limits.tail / max(len(parts), 1)
     pairs = [pair_of(loss) for loss, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
-    step = balls.arb(limits.step)
+    step = arb(limits.step)
     own = next((pair.spacing for pair in pairs if pair.spacing is not None), None)
     if own is not None:
         finer = math.log2(max(float((own / step).mid()), 1.0))
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
-    found = Law(above, zero, step, 0, [balls.arb(1)])
+    found = Law(above, zero, step, 0, [arb(1)])
     for (_, times), pair in zip(parts, pairs, strict=True):
         coarse = step * 2 ** _level(pair, float(step.mid()), limits)
         outcomes = pair.outcomes(coarse, limits, above)

@@ -11,7 +11,8 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, lines=((),))
->>> with balls.workprec(96):
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(96):
 ...     lower, upper = (proof.bound(((Gaussian(1.0), 1),), 2.0, above) for above in (False, True))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
 0.0209236 0.0209236
@@ -21,42 +22,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, cast
 
-from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
-from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.proofs import (
-    FUNCTION,
-    MAX_PARTS,
-    PRODUCT,
-    Parts,
-    Proof,
-)
+from dpcal.accountants.certificates.balls import Ball, acb, arb, ctx
+from dpcal.accountants.certificates.proofs import FUNCTION, MAX_PARTS, PRODUCT, Proof
 from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
     LINE,
-    GaussianTransform,
     Line,
     SampledGaussianTransform,
     Transform,
 )
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite", "transform_of"]
+__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"]
 
 # Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-# Functions for a node of a contour.
-_FUNCTIONS_OF_NODE = 6
+# Functions of balls for a node of a contour, and for a point of a line: terms, and errors.
+_OF_NODE, _OF_POINT = 6, 36
 
 # The lines of one transform: along the contour, and at the tilts below and above it.
 _ALONG, _BELOW, _ABOVE = range(3)
-# A transform, its lines, which are None of a closed form, and how often its loss is used.
-Sum = tuple[Transform, tuple[Line | None, ...], int]
+# The variance of all Gaussian losses, and the transform of each other loss, its lines and its uses.
+Sums = tuple[Ball, list[tuple[Transform, tuple[Line, ...], int]]]
 
 
 @dataclass(frozen=True)
@@ -92,49 +85,49 @@ class ContourProof(Proof):
         if not self.below < self.tilt < self.above:
             raise ValueError("below must be less than tilt, and above more")
 
-    def fits(self, parts: Parts) -> bool:
-        """Return whether every loss has a transform, and the lines of it."""
-        known = [transform_of(loss) for loss, _ in parts]
-        needed = [3 * each.HAS_LINES for each in known if each]
-        return 0 < len(needed) == len(parts) and [len(each) for each in self.lines] == needed
-
-    def _sums(self, parts: Parts) -> list[Sum]:
-        """Return the transform of each loss, its lines, and its uses."""
-        return [
-            (transform, lines or (None,) * 3, times)
-            for (loss, times), lines in zip(parts, self.lines, strict=True)
-            if (transform := transform_of(loss))
-        ]
+    def _sums(self, parts: Parts) -> Sums:
+        """Return what is summed of these losses."""
+        needed = [0 if _is_gaussian(loss) else 3 for loss, _ in parts]
+        if not has_contour(parts) or needed != [len(lines) for lines in self.lines]:
+            raise ValueError("a contour must have the lines of its losses, and no others")
+        variance, found = arb(0), []
+        for (loss, times), lines in zip(parts, self.lines, strict=True):
+            if isinstance(loss, Gaussian):
+                variance += times / arb(loss.noise_multiplier) ** 2
+            elif transform := _transform_of(loss):
+                found.append((transform, lines, times))
+        return variance, found
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and point of a line, and of powers."""
-        total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
+        total = float(FUNCTION * _OF_NODE * self.nodes)
         # Rows and columns of the two matrices are computed outside their product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
-        for transform, lines, times in self._sums(parts):
+        for transform, lines, times in self._sums(parts)[1]:
             total += 2 * PRODUCT * self.nodes * times.bit_length()
-            total += FUNCTION * sum(transform.functions(line) for line in lines)
-            total += in_matrices * (line.points if (line := lines[_ALONG]) else 1)
+            sums = sum(line.points + line.reach for line in lines)
+            total += FUNCTION * _OF_POINT * transform.laws * sums
+            total += in_matrices * lines[_ALONG].points
         return total
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return the finite sum, plus or minus the omitted terms, less the aliases."""
-        return self._ends(parts, epsilon, balls.ctx.prec)[above]
+        return self._ends(parts, epsilon, ctx.prec)[above]
 
     @lru_cache(maxsize=4)  # noqa: B019 -- proofs of few numbers
     def _ends(self, parts: Parts, epsilon: float, bits: int) -> tuple[Ball, Ball]:
         """Return bounds on delta at any real epsilon."""
-        arb, acb, at = balls.arb, balls.acb, balls.arb(epsilon)
+        at = arb(epsilon)
         c, h = arb(self.tilt), arb(self.step)
-        sums = self._sums(parts)
+        variance, others = sums = self._sums(parts)
         products = [acb(1)] * self.nodes
-        for transform, lines, times in sums:
+        for transform, lines, times in others:
             values = transform.along(lines[_ALONG], self.tilt, self.step, self.nodes)
             products = [a * value**times for a, value in zip(products, values, strict=True)]
         value = arb(0)
         for k, product in enumerate(products):
             z = acb(c, k * h)
-            term = (product * (-at * z).exp() / (z * (z + 1))).real
+            term = (product * (variance * z * (z + 1) / 2 - at * z).exp() / (z * (z + 1))).real
             value += term if k else term / 2
         value *= h / arb.pi()
         rest = _beyond(self, sums, at)
@@ -152,67 +145,67 @@ class ParityProof(ContourProof):
 
     NAME = "parity"
 
-    def fits(self, parts: Parts) -> bool:
-        """Return whether every loss of the other direction has a transform, and the lines of it."""
-        return super().fits(opposite(parts))
-
-    def work_at_128(self, parts: Parts) -> float:
-        """Return the work of the other direction."""
-        return super().work_at_128(opposite(parts))
+    def _sums(self, parts: Parts) -> Sums:
+        """Return those of the other direction."""
+        return super()._sums(opposite(parts))
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return exp(epsilon) times the bound of the other direction, less exp(epsilon) - 1."""
-        at = balls.arb(epsilon)
-        return at.exp() * super().bound(opposite(parts), -epsilon, above) - at.expm1()
+        at = arb(epsilon)
+        return at.exp() * super().bound(parts, -epsilon, above) - at.expm1()
 
 
 def opposite(parts: Parts) -> Parts:
-    """Return the losses of the other direction, where each is known; no losses elsewhere."""
-    turned = ((loss.opposite, times) for loss, times in parts)
-    found = tuple((loss, times) for loss, times in turned if loss is not None)
-    return found if len(found) == len(parts) else ()
+    """Return the losses of the other direction; None in place of one that is not known."""
+    return cast(Parts, tuple((loss.opposite, times) for loss, times in parts))
 
 
 def has_contour(parts: Parts) -> bool:
     """Return whether every loss has a transform that contours are summed of."""
-    return bool(parts) and all(transform_of(loss) for loss, _ in parts)
+    return bool(parts) and all(_is_gaussian(loss) or _transform_of(loss) for loss, _ in parts)
 
 
-def transform_of(loss: PrivacyLoss) -> Transform | None:
-    """Return the transform of a loss, None if it has none that contours are summed of."""
-    if isinstance(loss, Gaussian) and loss.below is None:
-        return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+def _is_gaussian(loss: PrivacyLoss | None) -> bool:
+    """Return whether a loss is that of a Gaussian mechanism, of which sums are known."""
+    return isinstance(loss, Gaussian) and loss.below is None
+
+
+def _transform_of(loss: PrivacyLoss | None) -> Transform | None:
+    """Return the transform of a loss that is summed on lines, or None."""
     if isinstance(loss, Allocation) and loss.direction == "add":
         return AllocationTransform(loss)
     return SampledGaussianTransform(loss) if isinstance(loss, SampledGaussian) else None
 
 
-def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:
+def _chernoff(tilt: float, place: int, sums: Sums, epsilon: Ball) -> Ball:
     """Return a bound on exp(tilt (e - epsilon)) delta(e) for every e.
 
     The supremum over l of (1 - exp(-l)) exp(-a l) is a^a / (1 + a)^(1 + a).
     """
     if tilt == 0:
-        return balls.arb(1)
-    a = balls.arb(tilt)
-    value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
-    for transform, lines, times in sums:
+        return arb(1)
+    (variance, others), a = sums, arb(tilt)
+    value = (variance * a * (a + 1) / 2 - a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
+    for transform, lines, times in others:
         value *= transform.at(lines[place], tilt) ** times
     return value
 
 
 def _aliases(proof: ContourProof, bounds: list[Ball]) -> Ball:
     """Return a bound on the terms on either side, which are at most geometric series."""
-    distances = [abs(balls.arb(tilt) - proof.tilt) for tilt in (proof.below, proof.above)]
-    turns = [2 * balls.arb.pi() * distance / proof.step for distance in distances]
-    return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), balls.arb(0))
+    distances = [abs(arb(tilt) - proof.tilt) for tilt in (proof.below, proof.above)]
+    turns = [2 * arb.pi() * distance / proof.step for distance in distances]
+    return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), arb(0))
 
 
-def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
+def _beyond(proof: ContourProof, sums: Sums, epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
-    c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
-    product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
+    c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
+    (variance, others), t = sums, nodes * h
+    # The transform of a Gaussian falls along the line.
+    product = (variance * (c * c + c - t * t) / 2 - c * epsilon).exp()
+    product *= (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
     place = _ALONG if proof.below else _BELOW
-    for transform, lines, times in sums:
-        product *= transform.beyond(lines[place], proof.tilt, nodes * h) ** times
+    for transform, lines, times in others:
+        product *= transform.beyond(lines[place], proof.tilt, t) ** times
     return product

@@ -26,23 +26,19 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from dpcal.accountants.certificates import schema
-from dpcal.accountants.certificates.batches import is_batched, with_batches
+from dpcal.accountants.certificates.batches import is_batched, pairs_of
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof, ParityProof
-from dpcal.accountants.certificates.mechanisms import (
-    MECHANISM,
-    Mechanism,
-    is_rounded,
-    mechanisms_of,
-)
+from dpcal.accountants.certificates.enclosure import relative_width
+from dpcal.accountants.certificates.mechanisms import Mechanism, is_rounded, mechanisms_of
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
 from dpcal.accountants.certificates.schema import choice, document_of, optional, reject, shape_of
-from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
-from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.errors import CertificateRejected
 
-__all__ = ["Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
+__all__ = ["Certificate", "DeltaBounds", "DirectionBounds"]
 
 # Name and version of the document's form.
 _FORMAT = "dpcal-certificate-6"
@@ -51,11 +47,6 @@ _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each)
     for each in (ContourProof, ParityProof, OrderProof)
 }
-
-
-def relative_width(lower: Decimal, upper: Decimal) -> float:
-    """Return the width of an interval relative to its upper end; 0 if that is 0."""
-    return float((upper - lower) / upper) if upper else 0.0
 
 
 def _proof(value: Any, name: str) -> Proof:
@@ -72,7 +63,7 @@ class DirectionBounds:
     A lower bound of 0 and an upper bound of 1 need no proof.
     """
 
-    direction: Annotated[str, schema.text]
+    direction: Annotated[str, choice("both", "remove", "add")]
     lower: Annotated[Decimal, schema.probability_text]
     upper: Annotated[Decimal, schema.probability_text]
     proof: Annotated[Proof | None, optional(_proof)]
@@ -123,16 +114,23 @@ class Certificate:
     """
 
     neighboring_relation: Annotated[str, choice(*RELATIONS)]
-    mechanisms: Annotated[tuple[Mechanism, ...], schema.list_of(MECHANISM, 0, MAX_PARTS)]
+    mechanisms: Annotated[
+        tuple[Mechanism, ...], schema.list_of(shape_of("mechanism", Mechanism), 0, MAX_PARTS)
+    ]
     delta: Annotated[float | None, optional(schema.number("in (0, 1)", lambda x: 0 < x < 1))]
     proofs: Annotated[
         tuple[DeltaBounds, ...], schema.list_of(shape_of("a proof", DeltaBounds), 1, 2)
     ]
 
     def __post_init__(self) -> None:
-        """Refuse a second proof of one delta."""
+        """Refuse a second proof of one delta, and bounds on delta that do not settle an epsilon."""
         if self.delta is None and len(self.proofs) > 1:
             raise ValueError("proofs must be one if delta is null")
+        if self.delta is not None and self.proofs:
+            # A lower bound of 0 on epsilon has no proof.
+            *lower, upper = self.proofs
+            if upper.upper > self.delta or any(each.lower < self.delta for each in lower):
+                raise ValueError(f"bounds on delta do not settle epsilon at delta = {self.delta!r}")
 
     @property
     def quantity(self) -> str:
@@ -154,10 +152,16 @@ class Certificate:
     @cached_property
     def composition(self) -> Composition:
         """The dominating pairs that the mechanisms compose."""
-        others = [item for item in self.mechanisms if not is_batched(item.event)]
-        plain = ComposedDpEvent([SelfComposedDpEvent(item.event, item.count) for item in others])
-        batched = [(x.event, x.count) for x in self.mechanisms if is_batched(x.event)]
-        return with_batches(decompose(plain, self.neighboring_relation), batched)
+        remove: dict[PrivacyLoss, int] = {}
+        add: dict[PrivacyLoss, int] = {}
+        for item in sorted(self.mechanisms, key=lambda item: is_batched(item.event)):
+            losses = pairs_of(item.event, self.neighboring_relation)
+            for parts, loss in zip((remove, add), losses, strict=True):
+                if loss is not NO_LOSS:
+                    parts[loss] = parts.get(loss, 0) + item.count
+        named = {"both": remove} if remove == add else {"remove": remove, "add": add}
+        directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
+        return Composition(self.neighboring_relation, tuple(directions))
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""
@@ -178,13 +182,10 @@ class Certificate:
         """Return the certificate as JSON values, with the SHA-256 of their canonical form."""
         body = {
             "format": _FORMAT,
-            "neighboring_relation": self.neighboring_relation,
             "quantity": self.quantity,
             "lower": str(self.lower),
             "upper": str(self.upper),
-            "delta": self.delta,
-            "mechanisms": document_of(self.mechanisms),
-            "proofs": document_of(self.proofs),
+            **document_of(self),
         }
         canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return {**body, "digest": hashlib.sha256(canonical.encode()).hexdigest()}

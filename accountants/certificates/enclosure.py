@@ -6,7 +6,7 @@
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> parts = decompose(event, "add-or-remove-one").directions[0].parts
 >>> lower, upper = enclose(choose_contour(parts, 8.0, log_delta=-17.7, width=1e-9), parts, 8.0)
->>> print(decimal_down(lower, 8), decimal_up(upper, 8))
+>>> print(*decimal_bounds(lower, upper, 8))
 2.0283809E-8 2.0283810E-8
 """
 
@@ -16,21 +16,22 @@ import contextlib
 from dataclasses import replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb, workprec
 from dpcal.accountants.certificates.pairs import least_mean
-from dpcal.accountants.certificates.proofs import Parts, Proof
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.losses.base import NO_LOSS, Parts, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
+__all__ = ["decimal_bounds", "enclose", "relative_width"]
 
 # Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
 # weights a few of them.
 _ROUNDING = 2.0**-50
+# Digits of bounds that are compared: claims have 3 to 40.
+_DIGITS = 60
 # Binary exponents beyond which a number is not written as a decimal: at 2^17 it has 40,000 digits,
 # which take milliseconds.
 _FARTHEST_EXPONENT = 1 << 17
@@ -39,11 +40,7 @@ _LEAST = Decimal("1E-39000")
 
 
 def enclose(
-    proof: Proof,
-    parts: Parts,
-    epsilon: float,
-    *,
-    rounded: bool = False,
+    proof: Proof, parts: Parts, epsilon: float, *, rounded: bool = False
 ) -> tuple[Ball, Ball]:
     """Return the lower and the upper bound on delta(epsilon) that a proof gives, as balls.
 
@@ -60,15 +57,14 @@ def enclose(
         Whether sampling probabilities and weights are quotients that were rounded.
     """
     ends = []
-    with balls.workprec(proof.bits):
+    with workprec(proof.bits):
         for above in (False, True):
-            end = balls.arb(above)
+            end = arb(above)
             finite, given = _side(parts, rounded, above)
             with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                if proof.fits(given):
-                    end = 1 - finite + finite * proof.bound(given, epsilon, above)
+                end = 1 - finite + finite * proof.bound(given, epsilon, above)
             ends.append(end)
-        return ends[0], balls.arb.min(ends[1], balls.arb(1))
+        return ends[0], arb.min(ends[1], arb(1))
 
 
 def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
@@ -76,10 +72,10 @@ def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
 
     They are above those of the mechanisms, or below them.
     """
-    finite, given = balls.arb(1), []
+    finite, given = arb(1), []
     for loss, times in parts:
         if isinstance(loss, LossWithFailure):
-            finite *= (1 - balls.arb(loss.failure_probability)) ** times
+            finite *= (1 - arb(loss.failure_probability)) ** times
             loss = loss.given
         if loss is not NO_LOSS:
             given.append((_end(loss, above) if rounded else loss, times))
@@ -108,19 +104,19 @@ def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
 # -- decimals
 
 
-def decimal_bounds(lower: Ball, upper: Ball, digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds on a probability that are rounded outward to some digits."""
-    return decimal_down(lower, digits), decimal_up(upper, digits)
+def decimal_bounds(lower: Ball, upper: Ball, digits: int = _DIGITS) -> tuple[Decimal, Decimal]:
+    """Return bounds on a probability as decimals with some digits, rounded outward.
+
+    No probability in the ball ``lower`` is below the first one, and none in ``upper`` is above the
+    second.
+    """
+    low = _decimal(lower.lower(), digits, ROUND_FLOOR)
+    return low, _decimal(upper.upper(), digits, ROUND_CEILING)
 
 
-def decimal_down(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not above any probability in the ball."""
-    return _decimal(ball.lower(), digits, ROUND_FLOOR)
-
-
-def decimal_up(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not below any probability in the ball."""
-    return _decimal(ball.upper(), digits, ROUND_CEILING)
+def relative_width(lower: Decimal, upper: Decimal) -> float:
+    """Return the width of an interval relative to its upper end; 0 if that is 0."""
+    return float((upper - lower) / upper) if upper else 0.0
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:

@@ -2,20 +2,19 @@
 
 >>> from dpcal.accountants import events
 >>> item = Mechanism(events.GaussianDpEvent(2.0), 3)
->>> item.to_dict()
+>>> schema.document_of(item)
 {'event': {'type': 'GaussianDpEvent', 'noise_multiplier': 2.0}, 'count': 3}
->>> MECHANISM(item.to_dict(), "mechanism") == item
+>>> schema.shape_of("mechanism", Mechanism)(schema.document_of(item), "mechanism") == item
 True
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import attr
 
@@ -25,7 +24,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["MECHANISM", "Mechanism", "is_rounded", "mechanisms_of", "values_of"]
+__all__ = ["Mechanism", "is_rounded", "mechanisms_of", "values_of"]
 
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
@@ -34,7 +33,6 @@ _COVERED = (
     "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and "
     "claims of (epsilon, delta) or permute-and-flip"
 )
-_MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
 # Most parameters of a list, such as the components of a mixture of Gaussians.
@@ -69,26 +67,22 @@ _CLASSES = {each.__name__: each for each in (*_ANSWERS, *_ON_BATCHES, *_OTHERS, 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """An elementary event, used ``count`` times."""
+    """An elementary event that proofs cover, used ``count`` times."""
 
-    event: DpEvent
-    count: int
+    event: Annotated[DpEvent, _event_of]
+    count: Annotated[int, schema.whole(1, _MOST_USES)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the mechanism as JSON values."""
-        return {"event": _event_document(self.event), "count": self.count}
+    def __post_init__(self) -> None:
+        """Refuse an event that no proof covers."""
+        if not _is_covered(self.event):
+            raise UnsupportedEvent(f"No certificate covers {self.event!r}: only {_COVERED}.")
 
 
 def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
     """Return the different mechanisms that an event composes; refuse those that no proof covers."""
-    found = []
-    for leaf, count in leaves(event).items():
-        if isinstance(leaf, events.NoOpDpEvent):
-            continue
-        if not _is_covered(leaf):
-            raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
-        found.append(Mechanism(_written(leaf), count))
-    return tuple(found)
+    found = leaves(event).items()
+    others = [(leaf, count) for leaf, count in found if not isinstance(leaf, events.NoOpDpEvent)]
+    return tuple(Mechanism(_written(leaf), count) for leaf, count in others)
 
 
 def _written(event: Any) -> DpEvent:
@@ -130,7 +124,7 @@ def _is_covered(event: Any) -> bool:
     The price checks the ranges of parameters.
     """
     if type(event) in _ON_BATCHES:
-        found = leaves(event.event) if isinstance(event.event, DpEvent) else [event]
+        found = leaves(event.event)
         known = all(type(each) in _ANSWERS and _is_covered(each) for each in found)
         return known and len(found) <= _MOST_PARAMETERS
     if isinstance(event, events.SampledWithReplacementDpEvent):
@@ -162,34 +156,7 @@ def _event_of(value: Any, name: str) -> DpEvent:
     given = dict(value) if isinstance(value, Mapping) else {}
     cls = _CLASSES[schema.choice(*_CLASSES)(given.pop("type", None), "type")]
     entries = {each.name: _value for each in attr.fields(cls)}
-    if _MONOTONE in entries:
-        given.setdefault(_MONOTONE, False)
+    if schema.MONOTONE in entries:
+        given.setdefault(schema.MONOTONE, False)
     event: DpEvent = schema.shape(cls.__name__, cls, entries)(given, name)
     return event
-
-
-def _covered(event: DpEvent, count: int) -> Mechanism:
-    """Return a mechanism of a document, which a proof may cover."""
-    if not _is_covered(event):
-        schema.reject("type", f"that of one of {_COVERED}", type(event).__name__)
-    return Mechanism(event, count)
-
-
-# The reader of one mechanism of a document.
-MECHANISM = schema.shape(
-    "mechanism", _covered, {"event": _event_of, "count": schema.whole(1, _MOST_USES)}
-)
-
-
-def _event_document(event: DpEvent) -> dict[str, Any]:
-    """Return the class of an event and its parameters, as JSON values."""
-    values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
-    if not values.get(_MONOTONE, True):
-        del values[_MONOTONE]
-
-    def plain(value: Any) -> Any:
-        # NumPy's scalars become Python's.
-        return _event_document(value) if isinstance(value, DpEvent) else value.item()
-
-    found: dict[str, Any] = json.loads(json.dumps(values, default=plain))
-    return {"type": type(event).__name__, **found}

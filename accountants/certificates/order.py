@@ -16,9 +16,10 @@ infinity.
 The nodes are exp(offset + k step). Laws of independent uses multiply as polynomials. A law of too
 many nodes is made twice as coarse, by the same two moves.
 
->>> with balls.workprec(128):
-...     third = balls.arb(1) / 3
-...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third])
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(128):
+...     third = arb(1) / 3
+...     answer = Law(True, arb(-1), arb(2), 0, [1 - third, third])
 ...     twice = answer.times(answer, 0.0)
 ...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.logs()[2][0]))
 ['0.444', '0.444', '0.111'] 2.0
@@ -27,13 +28,13 @@ many nodes is made twice as coarse, by the same two moves.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 
 __all__ = [
     "MAX_NODES_OF_LAW",
@@ -57,6 +58,8 @@ _ATOM = 0.02
 # Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
 # one ball if these are equal.
 Cell = tuple[Ball, Ball, Ball, Ball]
+# Masses by the places of their nodes; None is that of infinity.
+Masses = defaultdict[int | None, Ball]
 
 
 @dataclass
@@ -82,7 +85,7 @@ class Outcomes:
 
 def _tiny() -> Ball:
     """Return a distance of ratios far above roundings and far below steps."""
-    return balls.arb(2) ** (40 - balls.ctx.prec)
+    return arb(2) ** (40 - ctx.prec)
 
 
 @dataclass(frozen=True)
@@ -127,16 +130,15 @@ class Law:
             one = one.coarser()
         while other.step < one.step:
             other = other.coarser()
-        factor = balls.arb_poly(one.masses)
+        factor = arb_poly(one.masses)
         # A square takes half of the time.
-        by = factor if other is self else balls.arb_poly(other.masses)
-        masses = (factor * by).coeffs()
-        masses += [balls.arb(0)] * (len(one.masses) + len(other.masses) - 1 - len(masses))
+        by = factor if other is self else arb_poly(other.masses)
+        product = factor * by
         return replace(
             one,
             offset=one.offset + other.offset,
             first=one.first + other.first,
-            masses=masses,
+            masses=[product[k] for k in range(len(one.masses) + len(other.masses) - 1)],
             lost=one.lost + other.lost - one.lost * other.lost,
             infinite=one.infinite + other.infinite - one.infinite * other.infinite,
         ).trimmed(tail)
@@ -170,18 +172,18 @@ class Law:
         node = self.node(self.first + high)
         for place in reversed(range(len(masses) - 1)):
             below = self.node(kept.first + place)
-            needed = balls.arb(((s - r * node) / (node - below)).upper())
+            needed = arb(((s - r * node) / (node - below)).upper())
             if needed <= masses[place]:
                 masses[place] -= needed
                 masses[-1] += r + needed
                 return kept
             r, s = r + masses[place], s + masses[place] * below
-            masses[place] = balls.arb(0)
+            masses[place] = arb(0)
         return replace(kept, lost=self.lost + r)
 
     def _end(self, places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
         """Return the first node to keep at an end, and the masses under Q and P before it."""
-        q = p = balls.arb(0)
+        q = p = arb(0)
         for place in places[:-1]:
             more = self.masses[place]
             moment = more * self.node(self.first + place)
@@ -194,15 +196,14 @@ class Law:
         """Return the law on every second node."""
         masses, first = self.masses, self.first
         if first % 2:
-            masses, first = [balls.arb(0), *masses], first - 1
+            masses, first = [arb(0), *masses], first - 1
         step = self.step
         coarse = replace(self, step=2 * step, first=first // 2)
         if self.above:
             # What is between two nodes goes to the upper one with this share.
             share = 1 / (step.exp() + 1)
-            terms = (balls.arb_poly(masses) * balls.arb_poly([1 - share, 1, share])).coeffs()
-            terms += [balls.arb(0)] * (len(masses) + 2 - len(terms))
-            return replace(coarse, masses=terms[1 : len(masses) + 2 : 2])
+            moved = arb_poly(masses) * arb_poly([1 - share, 1, share])
+            return replace(coarse, masses=[moved[k] for k in range(1, len(masses) + 2, 2)])
         return coarse.filled(_raised(mass, log) for log, mass in self.logs())
 
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
@@ -215,23 +216,23 @@ class Law:
         def place_of(ratio: Ball) -> float:
             return float(((ratio.log() - law.offset) / law.step).mid())
 
-        return gathered(cells, law.node, place_of).on_nodes(law)
+        return _on_nodes(gathered(cells, law.node, place_of), law)
 
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
-        K, one = epsilon.exp(), balls.arb(1)
+        K, one = epsilon.exp(), arb(1)
         if self.above:
             total = self.infinite if forward else self.lost
             for log, mass in self.logs():
                 beyond = (log if forward else -log) - epsilon
                 if not beyond <= 0:
                     gain = K * beyond.expm1() if forward else -(-beyond).expm1()
-                    total += mass * balls.arb.max(gain, balls.arb(0))
+                    total += mass * arb.max(gain, arb(0))
             return total
         # Masses may add up to more than 1, as each is rounded up: that makes the bound smaller.
         most, scale = (K, one) if forward else (one, K)
-        kept = (mass * balls.arb.min(most, scale * log.exp()) for log, mass in self.logs())
-        return 1 - most * self.lost - sum(kept, balls.arb(0))
+        kept = (mass * arb.min(most, scale * log.exp()) for log, mass in self.logs())
+        return 1 - most * self.lost - sum(kept, arb(0))
 
 
 def power(law: Law, times: int, nodes: int, tail: float) -> Law:
@@ -250,7 +251,7 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
 
 def spread(empty: Law, outcomes: Outcomes) -> Law:
     """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
-    found, zero, tiny = Masses(), balls.arb(0), _tiny()
+    found, zero, tiny = Masses(int), arb(0), _tiny()
     width, lost, infinite = empty.step.expm1(), zero, zero
 
     def put(at: Ball | None, mass: Ball) -> None:
@@ -264,13 +265,13 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
             place = nearest if over > 0 else nearest - 1
             share = (at - empty.offset - place * empty.step).expm1() / width
             if share >= 0 and share <= 1:
-                found.add(place, mass * (1 - share))
-                found.add(place + 1, mass * share)
+                found[place] += mass * (1 - share)
+                found[place + 1] += mass * share
                 return
         # As much at 0 as a ratio may be below the node, so that the rest of its mean is above it.
-        more = balls.arb(abs(over).upper())
-        less = balls.arb.min(more, balls.arb(1))
-        found.add(nearest, mass * (1 - less))
+        more = arb(abs(over).upper())
+        less = arb.min(more, arb(1))
+        found[nearest] += mass * (1 - less)
         lost += mass * less
         infinite += mass * empty.node(nearest) * (more + less)
 
@@ -286,14 +287,14 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
             lost, infinite = lost + q, infinite + p
             continue
         low = zero if u is None else u.exp()
-        more, high = balls.arb.max(p - q * low, zero), zero
+        more, high = arb.max(p - q * low, zero), zero
         if v is not None and (apart := v.exp() - low) > 0:
-            high = balls.arb.min(more / apart, q)
+            high = arb.min(more / apart, q)
             put(v, high)
         else:
             infinite += more
         put(u, q - high)
-    return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
+    return _on_nodes(found, replace(empty, lost=lost, infinite=infinite))
 
 
 def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
@@ -304,18 +305,18 @@ def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
     cells = []
     for q, p, u, v in ((*outcomes.left, None, outcomes.cells[0][2]), *outcomes.cells):
         is_known = u is not v and _is_known(q) and _is_known(p)
-        cells.append((q, p) if is_known else _raised(balls.arb(q), v))
+        cells.append((q, p) if is_known else _raised(arb(q), v))
     if all(map(_is_known, outcomes.right)):
         cells.append(outcomes.right)
     else:
-        empty = replace(empty, lost=balls.arb(outcomes.right[0]))
+        empty = replace(empty, lost=arb(outcomes.right[0]))
     cells = [(q, p) for q, p in cells if q > 0]
     return (_at_least_ratios(empty, cells) if is_free and cells else empty).filled(cells)
 
 
 def _raised(mass: Ball, log: Ball) -> tuple[Ball, Ball]:
     """Return as much mass under Q as there may be at a ratio, with its mass under P."""
-    most = balls.arb(mass.upper())
+    most = arb(mass.upper())
     return most, most * log.exp()
 
 
@@ -338,8 +339,8 @@ def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
         lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
         is_small = (beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2)
         chosen = np.flatnonzero(is_small & (beyond < 0)).tolist()
-    q, p = (sum((cells[k][side] for k in chosen), balls.arb(0)) for side in (0, 1))
-    return replace(empty, offset=balls.arb((p / q).log().upper())) if q > 0 else empty
+    q, p = (sum((cells[k][side] for k in chosen), arb(0)) for side in (0, 1))
+    return replace(empty, offset=arb((p / q).log().upper())) if q > 0 else empty
 
 
 def gathered(
@@ -352,11 +353,11 @@ def gathered(
     A cell in which a group ends is split. Ascending cells make narrow groups. ``place_of`` returns
     where among the nodes a ratio is, roughly.
     """
-    found, near, zero = Masses(), 1 - 4 * _tiny(), balls.arb(0)
+    found, near, zero = Masses(int), 1 - 4 * _tiny(), arb(0)
 
     def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
         """Return the first node above a group, and the group; what is far above all is lost."""
-        most = p if p > 0 else balls.arb(p.upper())
+        most = p if p > 0 else arb(p.upper())
         if not (q > 0 and most > 0):
             return None, None, q, p
         start = math.ceil(place_of(most / q))
@@ -364,7 +365,7 @@ def gathered(
             node = node_of(place)
             if p <= node * q:
                 return place, node, q, p
-        found.add(None, q)
+        found[None] += q
         return None, None, zero, zero
 
     place, node, q, p = None, None, zero, zero
@@ -380,36 +381,29 @@ def gathered(
         kept, moved = q - share * mass, p - share * moment
         if not moved <= node * kept:
             place, node, kept, _ = begin(kept, moved)
-        found.add(place, kept)
+        found[place] += kept
         place, node, q, p = begin(share * mass, share * moment)
-    found.add(place, q)
+    found[place] += q
     return found
 
 
 def _share(about: Ball) -> Ball:
     """Return an exact number in [0, 1] that is not below a ball but for its own end."""
-    exact = balls.arb(about.mid()) + 8 * balls.arb(about.rad())
-    return balls.arb(balls.arb.max(balls.arb.min(exact, balls.arb(1)), balls.arb(0)).mid())
+    exact = arb(about.mid()) + 8 * arb(about.rad())
+    return arb(arb.max(arb.min(exact, arb(1)), arb(0)).mid())
 
 
 def _is_known(mass: Ball) -> bool:
     """Return whether a mass is positive, and known to some digits."""
-    return bool(mass > 0 and balls.arb(mass).rel_accuracy_bits() > _LEAST_BITS)
+    return bool(mass > 0 and arb(mass).rel_accuracy_bits() > _LEAST_BITS)
 
 
-class Masses(dict[int | None, Ball]):
-    """Masses by the places of their nodes; None is that of infinity."""
-
-    def add(self, place: int | None, mass: Ball) -> None:
-        """Add mass at a node."""
-        self[place] = self[place] + mass if place in self else mass
-
-    def on_nodes(self, empty: Law) -> Law:
-        """Return the law; one that bounds nothing if its nodes are too far apart."""
-        lost = empty.lost + self.pop(None, balls.arb(0))
-        places = [place for place in self if place is not None]
-        first, last = min(places, default=0), max(places, default=0)
-        if last - first >= MAX_NODES_OF_LAW:
-            return replace(empty, first=0, masses=[], lost=balls.arb(1), infinite=balls.arb(1))
-        masses = [self.get(place, balls.arb(0)) for place in range(first, last + 1)]
-        return replace(empty, first=first, masses=masses, lost=lost)
+def _on_nodes(found: Masses, empty: Law) -> Law:
+    """Return a law with masses added; one that bounds nothing if its nodes are too far apart."""
+    lost = empty.lost + found.pop(None, arb(0))
+    places = [place for place in found if place is not None]
+    first, last = min(places, default=0), max(places, default=0)
+    if last - first >= MAX_NODES_OF_LAW:
+        return replace(empty, first=0, masses=[], lost=arb(1), infinite=arb(1))
+    masses = [found.get(place, arb(0)) for place in range(first, last + 1)]
+    return replace(empty, first=first, masses=masses, lost=lost)

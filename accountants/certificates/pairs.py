@@ -12,10 +12,11 @@ Where outputs are cut is computed in doubles. It decides how wide bounds are, an
 hold.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> with balls.workprec(96):
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(96):
 ...     pair = pair_of(Laplace(2.0))
-...     cells = pair.outcomes(balls.arb(0.125), Limits(0.125, 64, 0.0, 9.0), True).cells
-...     [sum(cell[side] for cell in cells).overlaps(balls.arb(1)) for side in (0, 1)]
+...     cells = pair.outcomes(arb(0.125), Limits(0.125, 64, 0.0, 9.0), True).cells
+...     [sum(cell[side] for cell in cells).overlaps(arb(1)) for side in (0, 1)]
 [True, True]
 """
 
@@ -31,8 +32,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
 from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
@@ -131,8 +131,8 @@ class Line(Pair):
         self, numerator: Mixture, denominator: Mixture, sigma: Ball, beyond: Ball = 0
     ) -> None:
         self.numerator, self.denominator, self.sigma = numerator, denominator, sigma
-        self.beyond = balls.arb(beyond)
-        self.scale = sigma * balls.arb(2).sqrt()
+        self.beyond = arb(beyond)
+        self.scale = sigma * arb(2).sqrt()
         self.work_of_cell = 16 * (len(numerator) + len(denominator))
         self.floor = -math.inf
 
@@ -170,29 +170,26 @@ class Line(Pair):
 
     @property
     def least(self) -> Ball:
-        """The logarithm of the least ratio, if both mixtures have the same least mean; 0 if not."""
-        (a, p), (b, q) = (
-            min(side, key=lambda item: float(item[0].mid()))
-            for side in (self.numerator, self.denominator)
-        )
-        return (p / q).log() if a == b else balls.arb(0)
+        """The logarithm of the ratio of the first weights: the least one if its means are least."""
+        (_, p), (_, q) = self.numerator[0], self.denominator[0]
+        return (p / q).log()
 
     def ends(self, offset: Ball, step: Ball, limits: Limits) -> list[Ball]:
         """Return the outputs at which the loss passes the nodes, nearly."""
         x, losses = self._table(limits)
         if not len(x):
-            return [balls.arb(0)]
+            return [arb(0)]
         start, width = float(offset.mid()), float(step.mid())
         low, high = (losses[k] - start for k in (0, -1))
         nodes = np.arange(math.ceil(low / width), math.floor(high / width) + 1)
         found = np.interp(start + nodes * width, np.maximum.accumulate(losses), x)
-        return [balls.arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
+        return [arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
 
     def masses(self, ends: Sequence[Ball]) -> list[tuple[Ball, Ball]]:
         """Return the masses under Q and P below the first end, between ends, beyond the last."""
         sides = []
         for mixture in (self.denominator, self.numerator):
-            total = [balls.arb(0)] * (len(ends) + 1)
+            total = [arb(0)] * (len(ends) + 1)
             for mean, weight in mixture:
                 shares = self._shares([(x - mean) / self.scale for x in ends])
                 total = [a + weight * b for a, b in zip(total, shares, strict=True)]
@@ -202,17 +199,16 @@ class Line(Pair):
     @staticmethod
     def _shares(ends: list[Ball]) -> list[Ball]:
         """Return those of one normal law, as differences of the smaller tails."""
-        tails = [(z > 0, abs(z).erfc() / 2) for z in ends]
-        (right, tail), *_ = tails
-        found = [1 - tail if right else tail]
-        for (left_is_right, a), (is_right, b) in pairwise(tails):
-            found.append(a - b if left_is_right else b - a if not is_right else 1 - a - b)
-        right, tail = tails[-1]
-        return [*found, tail if right else 1 - tail]
+        inner = ((z > 0, (z if z > 0 else -z).erfc() / 2) for z in ends)
+        tails = pairwise([(False, arb(0)), *inner, (True, arb(0))])
+        return [
+            a - b if left_is_right else 1 - a - b if is_right else b - a
+            for (left_is_right, a), (is_right, b) in tails
+        ]
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""
-        beyond = self.beyond if above else balls.arb(0)
+        beyond = self.beyond if above else arb(0)
         ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
         (first, least), *masses, (last, most) = self.masses(ends)
         losses = [self.loss(x) + log for x in ends]
@@ -235,7 +231,7 @@ class _FixedBatch(Pair):
         (_, rest), _ = line.numerator
         self.line = line
         self.line.floor = 0.5
-        self.atom = rest * (1 / (line.sigma * balls.arb(8).sqrt())).erf()
+        self.atom = rest * (1 / (line.sigma * arb(8).sqrt())).erf()
 
     def span(self, limits: Limits) -> float:
         """Return twice the distance from 0."""
@@ -243,7 +239,7 @@ class _FixedBatch(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals on either side of 0."""
-        half, zero = balls.arb(1) / 2, balls.arb(0)
+        half, zero = arb(1) / 2, arb(0)
         ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
         losses = [zero, *(self.line.loss(x) for x in ends[1:])]
         *masses, (q, p) = self.line.masses(ends)[1:]
@@ -260,7 +256,7 @@ class _Laplace(Pair):
     """Laplace noise: losses with a density on (-a, a), a = 1 / scale, and an atom at either end."""
 
     def __init__(self, loss: Laplace) -> None:
-        self.a = 1 / balls.arb(loss.scale)
+        self.a = 1 / arb(loss.scale)
         # That of the two atoms.
         self.spacing = 2 * self.a
 
@@ -270,7 +266,7 @@ class _Laplace(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the atoms, and cells between the nodes."""
-        a, half = self.a, balls.arb(1) / 2
+        a, half = self.a, arb(1) / 2
         count = max(round(float((2 * a / step).mid())), 1)
         ends = [-a + k * step for k in range(count)] + [a]
         inner: list[Cell] = []
@@ -285,12 +281,12 @@ class _Laplace(Pair):
 class _OfPoints(Pair):
     """A mechanism with finitely many outcomes, with ratios at equal distances."""
 
-    def __init__(self, offset: Ball, step: Ball, masses: Sequence[tuple[int, Ball]]) -> None:
-        self.offset, self.spacing, self.masses = offset, step, masses
+    def __init__(self, offset: Ball, spacing: Ball, masses: Sequence[Ball]) -> None:
+        self.offset, self.spacing, self.masses = offset, spacing, masses
 
     def span(self, limits: Limits) -> float:
         """Return the distance of the extreme ratios."""
-        return float(self.spacing.mid()) * self.masses[-1][0]
+        return float(self.spacing.mid()) * (self.cells(limits) - 1)
 
     def cells(self, limits: Limits) -> float:
         """Return the number of outcomes."""
@@ -298,8 +294,8 @@ class _OfPoints(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        cells = points((self.offset + k * self.spacing, mass) for k, mass in self.masses)
-        return Outcomes(cells, self.offset)
+        masses = enumerate(self.masses)
+        return Outcomes(points((self.offset + k * self.spacing, q) for k, q in masses), self.offset)
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -307,57 +303,52 @@ def _discrete_laplace(loss: LatticeLoss) -> Pair:
     s = len(loss.multiples) - 1
     if loss.multiples != tuple(range(-s, s + 1, 2)) or loss.offset != 0:
         raise UnsupportedEvent(f"No certificate covers {loss!r}.")
-    a = balls.arb(loss.unit)
+    a = arb(loss.unit)
     tail = 1 / (1 + (-a).exp())
     inner = [(a / 2).tanh() * (-a * x).exp() for x in range(1, s)]
     reference = [tail, *inner, tail * (-a * s).exp()]
-    return _OfPoints(-s * a, 2 * a, list(enumerate(reference)))
+    return _OfPoints(-s * a, 2 * a, reference)
 
 
 def _response(loss: ResponseLoss) -> Pair:
     """Randomized response: a loss with two values, or with v, 0 and -v."""
-    p, k = balls.arb(loss.noise_parameter), balls.arb(loss.num_buckets)
+    p, k = arb(loss.noise_parameter), arb(loss.num_buckets)
     own, other = 1 - p + p / k, p / k
     if loss.blank:
         # Masses under P and Q of a record's answer, and of the others together.
         pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
         low, high = ((a / b).log() for a, b in pairs)
-        return _OfPoints(low, high - low, [(place, q) for place, (_, q) in enumerate(pairs)])
+        return _OfPoints(low, high - low, [q for _, q in pairs])
     v = (own / other).log()
-    middle = [(1, (k - 2) * other)] if loss.num_buckets > 2 else []
-    return _OfPoints(-v, v, [(0, own), *middle, (2, other)])
+    return _OfPoints(-v, v, [own, (k - 2) * other, other])
 
 
-class _DiscreteGaussian(Pair):
+class _DiscreteGaussian(_OfPoints):
     """Discrete Gaussian noise; outputs farther than the reach lose their ratios."""
 
     def __init__(self, loss: DiscreteGaussian) -> None:
         self.sigma, self.sensitivity = loss.sigma, loss.sensitivity
-        self.variance = balls.arb(loss.sigma) ** 2
+        self.variance = arb(loss.sigma) ** 2
         # That of two outputs.
-        self.spacing = balls.arb(self.sensitivity) / self.variance
+        self.spacing = arb(self.sensitivity) / self.variance
 
     def _reach(self, limits: Limits) -> int:
         return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
 
     def cells(self, limits: Limits) -> float:
         """Return the number of outputs that are told apart."""
-        return 2 * self._reach(limits) + self.sensitivity
-
-    def span(self, limits: Limits) -> float:
-        """Return the distance of the extreme ratios."""
-        return self.cells(limits) * self.sensitivity / self.sigma**2
+        return 2 * self._reach(limits) + self.sensitivity + 1
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outputs within the reach of the noise of either record."""
         s, variance, own = self.sensitivity, self.variance, self.spacing
         reach = self._reach(limits)
         outputs = range(-reach, s + reach + 1)
-        weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
+        weights = [(-arb(x * x) / (2 * variance)).exp() for x in outputs]
         near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
         whole = sum(weights, near + far)
         cells = points(
-            ((x - balls.arb(s) / 2) * own, weight / whole)
+            ((x - arb(s) / 2) * own, weight / whole)
             for x, weight in zip(outputs, weights, strict=True)
         )
         near, far = near / whole, far / whole
@@ -369,8 +360,8 @@ def _theta_tail(x: int, variance: Ball) -> Ball:
 
     The sum is at least its first term, at most a geometric series.
     """
-    first = (-balls.arb(x * x) / (2 * variance)).exp()
-    return first * balls.arb(0.5, 0.5) / (1 - (-balls.arb(x) / variance).exp())
+    first = (-arb(x * x) / (2 * variance)).exp()
+    return first * arb(0.5, 0.5) / (1 - (-arb(x) / variance).exp())
 
 
 # -- from a loss to its pair
@@ -402,16 +393,16 @@ def _(loss: Gaussian) -> Pair:
             "No certificate covers random allocation with so little noise, got noise_multiplier="
             f"{loss.noise_multiplier!r}: certify a Gaussian for each epoch, which costs no less."
         )
-    zero, one = balls.arb(0), balls.arb(1)
-    return Line(((one, one),), ((zero, one),), balls.arb(loss.noise_multiplier))
+    zero, one = arb(0), arb(1)
+    return Line(((one, one),), ((zero, one),), arb(loss.noise_multiplier))
 
 
 @pair_of.register(SampledGaussian)
 @pair_of.register(FixedBatchGaussian)
 def _(loss: Any) -> Pair:
     """Return the pair of a sample that holds the record, or of others."""
-    q, zero, one = balls.arb(loss.sampling_probability), balls.arb(0), balls.arb(1)
-    line = Line(((zero, 1 - q), (one, q)), ((zero, one),), balls.arb(loss.noise_multiplier))
+    q, zero, one = arb(loss.sampling_probability), arb(0), arb(1)
+    line = Line(((zero, 1 - q), (one, q)), ((zero, one),), arb(loss.noise_multiplier))
     return _FixedBatch(line) if isinstance(loss, FixedBatchGaussian) else line
 
 
@@ -421,10 +412,10 @@ def _(loss: GaussianMixtures) -> Pair:
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
         least = least_mean(side)
-        others = [(balls.arb(m), balls.arb(w)) for m, w in side if m != least]
-        return ((balls.arb(least), 1 - sum((w for _, w in others), balls.arb(0))), *others)
+        others = [(arb(m), arb(w)) for m, w in side if m != least]
+        return ((arb(least), 1 - sum((w for _, w in others), arb(0))), *others)
 
-    sigma = balls.arb(loss.noise_multiplier)
+    sigma = arb(loss.noise_multiplier)
     return Line(mixture(loss.numerator), mixture(loss.denominator), sigma)
 
 

@@ -25,21 +25,9 @@ from typing import Annotated, ClassVar
 
 from dpcal.accountants.certificates.balls import Ball, workprec
 from dpcal.accountants.certificates.schema import whole
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Parts
 
-__all__ = [
-    "BITS",
-    "FUNCTION",
-    "MAX_PARTS",
-    "MAX_WORK",
-    "MAX_WORK_OF_PROOF",
-    "PRODUCT",
-    "TERM",
-    "Parts",
-    "Proof",
-]
-
-Parts = tuple[tuple[PrivacyLoss, int], ...]
+__all__ = ["BITS", "FUNCTION", "MAX_PARTS", "MAX_WORK", "MAX_WORK_OF_PROOF", "PRODUCT", "Proof"]
 
 # Precisions in bits that a verifier accepts. Fewer than 64 bits save no time; deltas of 1e-300 take
 # about 2,300 bits.
@@ -47,9 +35,8 @@ BITS = (64, 4096)
 # Units of work of all proofs of a document. The proofs of hard corners (rare large losses) have
 # 1e8 units each.
 MAX_WORK = 4e9
-# Units of work of one proof that the search proposes. A document has at most four: of two epsilons
-# and two directions.
-MAX_WORK_OF_PROOF = MAX_WORK / 8
+# Units of work of one proof that the search proposes: about ten seconds.
+MAX_WORK_OF_PROOF = 1.5e8
 # Most different losses of a composition. Ten thousand different steps still have contours of
 # affordable work.
 MAX_PARTS = 1 << 14
@@ -57,9 +44,8 @@ MAX_PARTS = 1 << 14
 # functions grows more slowly.
 _EXPONENT = 1.5
 # Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits), of
-# a product of two balls in Python, outside of a product of matrices, and of a term of a product of
-# polynomials.
-FUNCTION, PRODUCT, TERM = 25, 3, 40
+# and of a product of two balls in Python, outside of a product of matrices.
+FUNCTION, PRODUCT = 25, 3
 
 
 @dataclass(frozen=True)
@@ -78,21 +64,23 @@ class Proof(ABC):
     bits: Annotated[int, whole(*BITS)]
 
     @abstractmethod
-    def fits(self, parts: Parts) -> bool:
-        """Return whether it is a proof about these losses."""
-
-    @abstractmethod
     def work_at_128(self, parts: Parts) -> float:
-        """Return the units of work of its bounds at 128 bits; it must fit the losses."""
+        """Return the units of work of its bounds at 128 bits.
+
+        Raises
+        ------
+        ValueError
+            If it is no proof about these losses.
+        """
 
     @abstractmethod
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
-        """Return the upper or the lower bound on delta; the proof must fit its losses.
+        """Return the upper or the lower bound on delta.
 
         Raises
         ------
         ArithmeticError, LookupError, ValueError
-            If its numbers are so bad that nothing follows.
+            If its numbers are so bad that nothing follows, or if it is no proof about these losses.
         """
 
     def work(self, parts: Parts) -> float:

@@ -22,10 +22,16 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, get_type_hints
 
-from dpcal.errors import CertificateRejected
+import attr
+import numpy as np
+
+from dpcal.accountants.events import DpEvent
+from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 Reader = Callable[[Any, str], Any]
 
+# Entry of an event that is left out where it is false.
+MONOTONE = "monotone"
 # Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
 # Most characters of a document. A certificate of ten thousand different mechanisms has about 10
@@ -95,7 +101,7 @@ def shape(name: str, build: Callable[..., Any], entries: Mapping[str, Reader]) -
         values = {key: reader(value[key], key) for key, reader in entries.items()}
         try:
             return build(**values)
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, UnsupportedEvent) as error:
             reason = str(error).rstrip(".")
             raise CertificateRejected(f"{name} of the certificate is refused: {reason}.") from error
 
@@ -109,15 +115,21 @@ def shape_of(name: str, record: type) -> Reader:
 
 
 def document_of(value: Any) -> Any:
-    """Return a record, or a value in it, as JSON values; decimals become strings."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
+    """Return a record, an event, or a value in one, as JSON values; decimals become strings."""
     if is_dataclass(value):
         entries = {item.name: document_of(getattr(value, item.name)) for item in fields(value)}
         # A record of one kind among several says which it is.
         return {"method": value.NAME, **entries} if hasattr(value, "NAME") else entries
-    if isinstance(value, tuple):
+    if isinstance(value, DpEvent):
+        names = [item.name for item in attr.fields(type(value))]
+        entries = {name: document_of(getattr(value, name)) for name in names}
+        if not entries.get(MONOTONE, True):
+            del entries[MONOTONE]
+        return {"type": type(value).__name__, **entries}
+    if isinstance(value, tuple | list):
         return [document_of(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
     return str(value) if isinstance(value, Decimal) else value
 
 
@@ -170,7 +182,6 @@ not_negative = number("a finite number >= 0", lambda x: x >= 0)
 exact_number = _checked("a finite number", _is_number)
 # A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
-text = _checked("a string", lambda value: isinstance(value, str))
 
 
 def list_of(reader: Reader, least: int, most: int) -> Reader:

@@ -11,7 +11,7 @@ from benchmarks.corpus import exact
 from benchmarks.corpus.exact import Question
 from benchmarks.corpus.rows import event_of
 from dpcal import accountants
-from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up
+from dpcal.accountants.certificates.enclosure import decimal_bounds
 from dpcal.errors import CertificateRejected
 
 Row = dict[str, Any]
@@ -66,7 +66,7 @@ def of_delta(known: Question, epsilon: float | Decimal) -> tuple[Decimal, Decima
             lower, upper = known.delta(
                 arb(str(epsilon)) if isinstance(epsilon, Decimal) else arb(epsilon)
             )
-            low, high = decimal_down(lower, _DIGITS), decimal_up(upper, _DIGITS)
+            low, high = decimal_bounds(lower, upper, _DIGITS)
         if known.kind == exact.BRACKET or high == 0 or high - low <= Decimal("1e-14") * high:
             break
     return low, high

@@ -26,19 +26,17 @@ from dpcal.accountants.certificates.contour import (
     has_contour,
     opposite,
 )
-from dpcal.accountants.certificates.proofs import BITS, Parts
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF
 from dpcal.accountants.certificates.search.lines import line_of, log_beyond
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach, Reals
+from dpcal.accountants.losses.base import OutOfReach, Parts, Reals
 
 __all__ = ["choose_contour", "saddle"]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
-# Most work of a contour: about 5 seconds at 128 bits.
-_MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
@@ -125,7 +123,7 @@ def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
         found.append(lines)
     bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
     proof = replace(proof, bits=bits, lines=tuple(found))
-    if not proof.work(parts) < _MOST_WORK:
+    if not proof.work(parts) < MAX_WORK_OF_PROOF:
         raise OutOfReach
     return proof
 

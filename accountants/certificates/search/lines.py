@@ -29,8 +29,6 @@ _WIDEST, _DISTANCE = 1.3, 0.47
 # Least and largest angle of the ray of an epoch, and how far along the contour its saddle is. There
 # is the least work on 28 epochs; at a half, it is twice as much.
 _FLATTEST, _STEEPEST, _SADDLE = 0.37, 1.51, 0.1
-# Least tilt of a ray, which is long at small ones.
-_LEAST_TILT = 1e-3
 # Shares of the widest strips that are tried.
 _SHARES = np.arange(1, 32) / 32
 # Powers of L whose means bound what lies beyond the last point.
@@ -98,8 +96,6 @@ def _decay(loss: SampledGaussian, digits: float, c: float) -> tuple[Reals, Reals
 @lru_cache(maxsize=64)
 def _ray(loss: Any, digits: float, c: float, far: float) -> Line:
     """Return a ray for the values from c to c + i far, at the saddle of one of them."""
-    if c < _LEAST_TILT:
-        raise OutOfReach
     angle = min(max(math.atan2(_SADDLE * far, c), _FLATTEST), _STEEPEST)
     # What is least, or largest, is so at the first node or the last one: sizes are convex.
     u, turned = np.array([0.0, far]), math.log(math.cos(angle))

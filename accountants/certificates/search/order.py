@@ -1,7 +1,7 @@
 """On which grids are laws compared in convex order, and how finely? Found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, width=1e-2)
+>>> proof = next(order_proofs(((Laplace(2.0), 3),), 1.0, -2.7, 0.0, width=1e-2, rounded=False))
 >>> proof.nodes < 4000, 0 < proof.step < 1
 (True, True)
 """
@@ -9,19 +9,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
-from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.balls import arb, workprec
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
-from dpcal.accountants.certificates.proofs import BITS, Parts
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF
+from dpcal.accountants.losses.base import Parts
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
-__all__ = ["choose_order"]
+__all__ = ["order_proofs"]
 
 # Share of delta, times the width, that laws may cut off, and that nodes may add.
 _CUT, _SHARE = 1 / 32, 1 / 2
@@ -29,8 +30,6 @@ _CUT, _SHARE = 1 / 32, 1 / 2
 _TRIES, _FINER, _SPARE = 4, (1 / 16, 0.7), 0.85
 # Width of the first try.
 _FIRST = 1e-3
-# Most work of a proof: about ten seconds.
-_MOST_WORK = 1.5e8
 # Bits beside those of delta, of its width and of uses.
 _BITS = 112
 # Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, and
@@ -42,49 +41,44 @@ _AT_ZERO = 2.5
 _MOST_NATS, _SMALL = 3000.0, -50.0
 
 
-def choose_order(
-    parts: Parts,
-    epsilon: float,
-    *,
-    log_delta: float,
-    width: float,
-) -> OrderProof:
-    """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
+def order_proofs(
+    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float, rounded: bool
+) -> Iterator[OrderProof]:
+    """Yield proofs on finer grids, until bounds are about ``width`` apart, relative to delta.
 
-    If delta is below the known one, they are so relative to that.
+    If delta is below the known one, they are so relative to that. If the known one is 0, rounding
+    leaves less than a target. None is yielded if none of affordable size says anything.
 
     Raises
     ------
     UnsupportedEvent
         If no certificate covers a loss.
-    OutOfReach
-        If no proof of affordable size says anything.
     """
-    proof, tried = _first(parts, epsilon, log_delta, width), {}
+    proof = _first(parts, epsilon, log_delta, log_target, width)
     for _ in range(_TRIES):
-        while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
+        while proof.work(parts) > MAX_WORK_OF_PROOF and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
-        if proof in tried or proof.work(parts) > _MOST_WORK:
-            break
-        lower, upper = enclose(proof, parts, epsilon)
-        with balls.workprec(proof.bits):
-            size = balls.arb.max(upper, balls.arb(log_delta).exp())
+        if proof.work(parts) > MAX_WORK_OF_PROOF:
+            return
+        yield proof
+        # The laws are kept from when they were asked for.
+        lower, upper = enclose(proof, parts, epsilon, rounded=rounded)
+        with workprec(proof.bits):
+            size = arb.max(upper, arb(log_delta).exp())
             found = float(((upper - lower) / size).upper()) if upper > 0 else 0.0
-        tried[proof] = found
         if not found > width:
-            break
+            return
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
         nodes = min(math.ceil(proof.nodes / finer), MAX_NODES_OF_LAW)
         proof = replace(proof, step=proof.step * finer, nodes=nodes)
-    if not tried:
-        raise OutOfReach
-    return min(tried, key=tried.__getitem__)
 
 
-def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> OrderProof:
+def _first(
+    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float
+) -> OrderProof:
     """Return the grid that adds no more variance than the width allows, if all mass is off it."""
     count = max(sum(times for _, times in parts), 1)
-    known = log_delta if log_delta > -math.inf else _SMALL
+    known = log_delta if log_delta > -math.inf else min(log_target, _SMALL)
     log_tail = max(known + math.log(_CUT * width), -_MOST_NATS)
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
@@ -103,7 +97,7 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
     step, nodes = math.sqrt(6 * allowed / count), _REACH * math.sqrt(variance / allowed)
     if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss | DiscreteGaussian):
         # This law is exact as long as no mass moves.
-        with balls.workprec(BITS[0]):
+        with workprec(BITS[0]):
             pair = pair_of(oriented(parts[0][0])[0])
             step = float(pair.spacing.upper()) * (1 + 1e-9)
         limits = OrderProof(BITS[0], step, MAX_NODES_OF_LAW, tail, top)

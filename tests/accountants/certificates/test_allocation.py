@@ -1,9 +1,11 @@
 """Random allocation in ball arithmetic: whatever a proof says, the known values are inside."""
 
+import itertools
 import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from _certificates import resigned
 from _integrals import TABLES, allocation, each_row
@@ -18,6 +20,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import line_of
+from dpcal.accountants.certificates.transforms import Line
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import Laplace
@@ -116,6 +119,19 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
 
 
 # -- whatever a document says
+
+
+@pytest.mark.parametrize("angle", [0.01, 0.8, 1.2, 1.56])
+def test_the_error_of_a_step_is_a_bound_of_lines_within_the_strip(angle):
+    shares = np.arange(1, 4096) / 4096
+    for c, u, step in itertools.product((0.5, 3.0), (0.0, 2.0), (0.05, 1.0, 20.0)):
+        least = 0.0
+        for sign in (1, -1):
+            y = (math.pi / 2 + sign * angle) * shares
+            away = angle - sign * y
+            bounds = np.exp(-u * away) / np.cos(away) ** c / np.expm1(2 * math.pi * y / step)
+            least += float(bounds.min())
+        assert AllocationTransform._rule(Line(angle, step, 0, 1), arb(c), arb(u)) > 0.99 * least
 
 
 def _in(ray, name, value):

@@ -13,7 +13,7 @@ from _tree import DATA
 from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
-from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
+from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import line_of
@@ -44,8 +44,9 @@ def test_the_reference_is_inside(row, width):
     lower, upper = enclose(chosen, parts, row["epsilon"])
     # The truth is given to 20 digits, and proved to 13 or more.
     slack = truth * Decimal("1e-13")
-    assert decimal_down(lower, 30) <= truth + slack
-    assert truth - slack <= decimal_up(upper, 30)
+    low, high = decimal_bounds(lower, upper, 30)
+    assert low <= truth + slack
+    assert truth - slack <= high
     assert float((upper.upper() - lower.lower()) / upper) < 10 * width
 
 
@@ -64,16 +65,21 @@ def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
             assert k == 0 or abs(truth) <= beyond
 
 
-@pytest.mark.parametrize(
-    ("step", "first", "last"), [(2.0, -8, 8), (3.0, -6, 6), (0.25, -6, 14), (0.25, -12, 10)]
-)
-def test_the_errors_of_a_coarse_line_and_of_a_short_one_are_in_the_transform(step, first, last):
+SHORT_OR_COARSE = [
+    *(((2.0, -8, 8), 1.0, (0.25, 0.5, 1.0)), ((3.0, -6, 6), 1.0, (0.25, 0.5, 1.0))),
+    *(((0.25, -6, 14), 1.0, (0.25, 0.5, 1.0)), ((0.25, -12, 10), 1.0, (0.25, 0.5, 1.0))),
+    ((2.0, -120, 120), 4.0, (1.5, 1.56)),
+]
+
+
+@pytest.mark.parametrize(("line", "sigma", "angles"), SHORT_OR_COARSE)
+def test_the_errors_of_a_coarse_line_and_of_a_short_one_are_in_the_transform(line, sigma, angles):
     """E w^2 under Q is 1 + q^2 (e^(1 / sigma^2) - 1)."""
     with ctx.workprec(128):
-        transform = SampledGaussianTransform(SampledGaussian(0.5, 1.0, "remove"))
-        truth = 1 + (arb(1).exp() - 1) / 4
-        for angle in (0.25, 0.5, 1.0):
-            found = transform.at(Line(angle, step, first, last), 1.0)
+        transform = SampledGaussianTransform(SampledGaussian(0.5, sigma, "remove"))
+        truth = 1 + (arb(sigma**-2).exp() - 1) / 4
+        for angle in angles:
+            found = transform.at(Line(angle, *line), 1.0)
             assert found.contains(truth)
             assert abs(found.mid() - truth) > 1e-9  # and not by the sum alone
 
@@ -87,9 +93,6 @@ def test_powers_of_a_turn_keep_their_digits():
 
 class ProofOfChance(Proof):
     """What is said of the losses that stand at either end of a rounded probability."""
-
-    def fits(self, parts):
-        return True
 
     def work_at_128(self, parts):
         return 0.0
