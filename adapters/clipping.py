@@ -24,8 +24,9 @@ the order of additions is. Three roundings are in the claim:
   record; and adding up B blocks of a batch of at most n records by ``u B n C``. With and without a
   record, sums are off by ``2 u n (64 (K + 4) + B) C`` together: .02 percent of C for n = 10^6, and
   K is at most 2^14, or T.
-- The sum of d numbers is rounded down to the grid of the release, which moves it by ``sqrt(d)``
-  steps: a hundredth of C for d = 10^8. Pieces of a batch keep 27 digits behind the step.
+- The sum of d numbers is rounded to the grid of the release, down or towards zero, which moves it
+  by ``sqrt(d)`` steps: a hundredth of C for d = 10^8. Pieces of a batch keep 27 digits behind the
+  step.
 
 Gradients are clipped to a bound that is shorter by the last two. A model for which they take a
 tenth is refused.
@@ -321,7 +322,7 @@ def _are_classes(targets: Any) -> bool:
 
 
 class ClippedSums:
-    """Clipped sums of a module's gradients for single records, in whole numbers.
+    """Clipped sums of a module's gradients for single records, rounded to whole numbers.
 
     Parameters
     ----------

@@ -57,11 +57,12 @@ class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
-    before the batch is loaded. Gradients are clipped record by record and summed in whole numbers
-    on the model's device, most of them without being formed (``dpcal.adapters.clipping``): the
-    model sees a batch of one record at a time, by ``torch.vmap``, and one record moves the sum by
-    at most ``max_norm``, exactly. Noise is independent, correlated or discrete, as the plan and
-    ``noise`` say. A record whose gradient is NaN or infinite contributes zero.
+    before the batch is loaded. Gradients are clipped record by record and summed on the model's
+    device, large ones without being formed (``dpcal.adapters.clipping``): the model sees a batch of
+    one record at a time, by ``torch.vmap``. One record moves the sum, which is rounded to whole
+    numbers, by at most ``max_norm``, all rounding included. Noise is independent, correlated or
+    discrete, as the plan and ``noise`` say. A record whose gradient is NaN or infinite, or whose
+    norm overflows single precision, contributes zero.
 
     On several ranks, or with a ``store``, the run is that of one process: see
     :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
