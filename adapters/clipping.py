@@ -11,29 +11,35 @@ that parameter alone.
 **Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss: whatever the module
 does, a record's loss depends on that record alone.
 
-**One record moves the sum by at most the bound, exactly.** Vectors are cut to b >= 20 bits towards
-zero, a_t in units of ``2^-b |a_t|`` and s_t, which is scaled by the record's factor and ``|a_t|``,
-in units of ``2^(e - b)``, with e such that the bound C is in [2^(e - 1), 2^e). Products are then
-whole numbers of ``2^(e - 2 b)``, and doubles add them without rounding, in any order, as long as
-the absolute values of a sum add up to at most 2^53. Records are summed together only as far as that
-holds, and blocks of them add up in whole numbers. At the end the sum is rounded down to the grid of
-the release, once. A bias of a weight at one position is the weight of an input that is 1.
+**One record moves the sum by at most the bound C.** What a record adds is its gradient times a
+factor, of which the product with the norm is at most C. Sums are in doubles, u = 2^-53, whatever
+the order of additions is. Three roundings are in the claim:
 
-For one position, cutting only shortens both vectors, but for the rounding of units, which a part in
-2^20 of the bound is kept for. For T > 1 positions and a weight of o by i
-numbers, with ``m = sum_t |s_t| |a_t|``, it moves the gradient by at most ``sqrt(i) 2^(1 - b) m +
-sqrt(o) T 2^(e - b)``. A norm is rounded up by more than the first term, and by more than the
-rounding of doubles, which is ``2^-52 (i + o + T^2 + 16) m^2`` in its square; the bound is shortened
-by the second term, and by ``sqrt(d) + 1`` steps of the grid for the last rounding of d numbers: a
-hundredth of it for d = 10^8. A model for which they take a tenth is refused.
+- Norms are rounded up. A norm of k numbers in single precision is off by at most ``(k + 2) 2^-24``
+  of it, and longer vectors are measured in doubles. A squared norm from products over T positions,
+  of o outputs and i inputs, is off by at most ``2 u (o + i + T^2) m^2``, ``m = sum_t |s_t| |a_t|``.
+  What underflows is made up for by a number that is added to lengths.
+- A block of records is summed with at most K products a number. The sum is off by at most ``u (K +
+  4)`` times the sum of all ``factor m``, which norms of at least m / 64 keep within 64 C for each
+  record; and adding up B blocks of a batch of at most n records by ``u B n C``. With and without a
+  record, sums are off by ``2 u n (64 (K + 4) + B) C`` together: .02 percent of C for n = 10^6, and
+  K is at most 2^14, or T.
+- The sum of d numbers is rounded to the grid of the release, down or towards zero, which moves it
+  by ``sqrt(d)`` steps: a hundredth of C for d = 10^8. Pieces of a batch keep 27 digits behind the
+  step.
 
-What is not proved: that the numbers a module computes for a record do not depend on the size of the
-batch. Library kernels may choose another order of operations for another size, in the last digits.
+Gradients are clipped to a bound that is shorter by the last two. A model for which they take a
+tenth is refused.
+
+What is not proved: that the numbers that a module, or a product of one record's tensors, computes
+do not depend on the size of the batch. Library kernels may choose another order of operations for
+another size, in the last digits.
 
 >>> import torch  # doctest: +SKIP
 >>> from dpcal._ext.sums import grid_step
 >>> model = torch.nn.Linear(2, 1)  # doctest: +SKIP
->>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss)  # doctest: +SKIP
+>>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss,
+...                    records=3)  # doctest: +SKIP
 >>> values = dict(model.named_parameters())  # doctest: +SKIP
 >>> far = torch.full((3, 1), 1e6)  # doctest: +SKIP
 >>> steps, fractions = sums(torch.ones(3, 2), far, values, 1.0)  # doctest: +SKIP
@@ -44,15 +50,16 @@ batch. Library kernels may choose another order of operations for another size, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._ext.sums import grid_step
 from dpcal.adapters.sites import Site, Watch, booked_in
-from dpcal.adapters.stepwise import BELOW, FRACTION
+from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
 
 with needing("torch"):
@@ -67,18 +74,23 @@ __all__ = ["CLIPPINGS", "ClippedSums", "Threshold", "records_in"]
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 Names = tuple[str, ...]
+_Form = tuple[set[str], list[Tensor], list[str | None]]
 
 # How a record's gradient is scaled: see the guard.
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
-# A bound has up to 2^21 steps of the release's grid, and so many digits of fractions of them.
-_DIGITS = 21 + FRACTION
-# Bits that the two vectors of a product are cut to, for T = 1 and for the longest sequences.
-_FEWEST, _MOST = 20, 24
-# Records that are summed together: 2^12 numbers of 41 bits add up in doubles.
-_TOGETHER = 1 << 12
-# Numbers of single records that are in memory in doubles: 64 MB.
+# Unit roundoff of doubles and of single precision.
+_DOUBLE, _SINGLE = 2.0**-53, 2.0**-24
+# Products that are added up to one number of a sum of a block of records, if one has no more.
+_TOGETHER = 1 << 14
+# Numbers of single records that are in memory at a time: 32 MB in single precision.
 _NUMBERS = 1 << 23
+# A norm is at least the sum of lengths of products over this, which bounds the rounding of sums.
+_CANCELLED = 64
+# More than what underflows of squares in doubles, and of those of many numbers in single precision.
+_LEAST, _LEAST_SINGLE = 2.0**-450, 2.0**-50
+# The longest vector whose norm is taken in single precision.
+_LONGEST = 1 << 14
 # What automatic clipping adds to norms, which keeps the scale of small gradients (Bu et al. 2023).
 _STABLE = 0.01
 # Relative room for the rounding of factors, and of sums of up to 2^30 squares.
@@ -127,16 +139,20 @@ class _Use:
     signals: Tensor
 
     def __getitem__(self, some: slice) -> Signals:
-        """Return both vectors of some records, in doubles; row numbers are whole."""
-        left, inputs = self.site.left(self.signals[some].double()), self.inputs[some]
+        """Return both vectors of some records; row numbers are whole."""
+        left, right = self.left(some), self.site.right(self.inputs[some])
         if self.site.rows:
-            return left, self.site.right(inputs)
-        right = self.site.right(inputs.double())
-        return left.reshape(*right.shape[:3], -1), right
+            return left, right
+        return left.reshape(*right.shape[:3], -1), right.to(left.dtype)
+
+    def left(self, some: slice) -> Tensor:
+        """Return the gradients by outputs, (m, T, outputs), in single precision or doubles."""
+        signals = self.signals[some]
+        return self.site.left(signals.to(torch.promote_types(signals.dtype, torch.float32)))
 
 
 class _Weight:
-    """All uses of one weight."""
+    """All uses of one weight, and of a bias with it."""
 
     def __init__(
         self, uses: list[_Use], shape: tuple[int, ...], *, with_bias: bool = False
@@ -145,82 +161,83 @@ class _Weight:
         o, i = shape[0], math.prod(shape[1:])
         sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
         places = [size // (i if rows else o) for size, rows in sizes]
-        self.numbers = sum(T * (o + i + T) for T in places)
+        self.positions = T = sum(places)
+        # A gradient is formed where it has fewer numbers than it takes to avoid it.
+        self._formed = T > 1 and o * i <= 2 * T * (o + i) + 8 * T**2
+        self.numbers = T * (o + i) + (o * i if self._formed else T * (o + i + T))
 
     def __getitem__(self, some: slice) -> _Term:
         pairs = [use[some] for use in self._uses]
         rows = [use.site.rows for use in self._uses]
-        if not all(rows):
+        if all(rows):
+            left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
+            return _Rows(left.double(), right, self._shape)
+        for k in np.flatnonzero(rows):
             # A table of rows is a linear map of ones at row numbers.
-            for k in np.flatnonzero(rows):
-                left, right = pairs[k]
-                chosen = functional.one_hot(right, self._shape[0]).double()
-                pairs[k] = (chosen.unsqueeze(2), left.unsqueeze(2))
+            left, right = pairs[k]
+            chosen = functional.one_hot(right, self._shape[0]).to(left.dtype)
+            pairs[k] = (chosen.unsqueeze(2), left.unsqueeze(2))
         left, right = pairs[0]
         if len(pairs) > 1:
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
-        if self._with_bias:  # a weight of an input that is 1
-            right = functional.pad(right, (0, 1), value=1.0)
-        return _Rows(left, right, self._shape) if all(rows) else _Products(left, right)
+        if self._formed:
+            formed = left.permute(0, 2, 3, 1) @ right.transpose(1, 2)
+            return _Table(formed.flatten(1))
+        return _Products(left.to(torch.double, copy=True), right.double(), self._with_bias)
 
 
 class _Bias:
     """All uses of one bias: sums of gradients by outputs."""
+
+    positions = 1
 
     def __init__(self, uses: list[_Use]) -> None:
         self._uses = uses
         self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
 
     def __getitem__(self, some: slice) -> _Term:
-        found = [use.site.left(use.signals[some]).sum(1, dtype=torch.double) for use in self._uses]
+        found = [use.left(some).sum(1) for use in self._uses]
         return _Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
 
 
 class _Given:
     """Gradients of single records, shape (m, *shape)."""
 
+    positions = 1
+
     def __init__(self, values: Tensor) -> None:
         self._values = values
         self.numbers = math.prod(values.shape[1:])
 
     def __getitem__(self, some: slice) -> _Term:
-        return _Table(self._values[some].reshape(-1, self.numbers).double())
+        return _Table(self._values[some].reshape(-1, self.numbers))
 
 
 class _Term(Protocol):
-    """The gradients of single records by one parameter, of a block of them, in doubles."""
+    """The gradients of single records by one parameter, or a weight and its bias, of a block."""
 
     def squares(self) -> Tensor:
-        """Return squared norms, shape (m,), of what ``whole`` adds for a factor of 1, or more."""
+        """Return squared norms in doubles, shape (m,), or more: see the module."""
 
-    def shorter(self, exponent: int) -> float:
-        """Return by how much more cutting lengthens what is added, whatever the factor is."""
-
-    def most(self, exponent: int) -> Tensor | float:
-        """Return factors, shape (m,), up to which a record's numbers have room."""
-
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
-        """Yield sums, which are whole numbers of 2^(exponent - 48)."""
+    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
+        """Return the sum of gradients times factors, shape (m,), in doubles, by parameter."""
 
 
 @dataclass
 class _Table:
-    """Vectors, shape (m, size)."""
+    """Gradients as vectors, shape (m, size), in any precision."""
 
     values: Tensor
 
     def squares(self) -> Tensor:
-        return self.values.square().sum(1)
+        size = self.values.shape[1]
+        if self.values.dtype != torch.float32 or size > _LONGEST:
+            return self.values.double().norm(dim=1).add_(_LEAST).square_()
+        norms = self.values.norm(dim=1).double()
+        return norms.mul_(1 + (size + 2) * _SINGLE).add_(_LEAST_SINGLE).square_()
 
-    def shorter(self, exponent: int) -> float:
-        return 0.0
-
-    def most(self, exponent: int) -> float:
-        return math.inf
-
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
-        units = (2.0 ** (exponent - 40) / factors).unsqueeze(1)
-        yield _cut(self.values, units).sum(0).mul_(2.0 ** (_DIGITS - 40))
+    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
+        return (factors @ self.values.double(),)
 
 
 @dataclass
@@ -234,102 +251,50 @@ class _Rows:
     def squares(self) -> Tensor:
         same = self.index.unsqueeze(1) == self.index.unsqueeze(2)
         products = (self.signal @ self.signal.mT * same).sum((1, 2))
+        mass = self.signal.norm(dim=2).add_(_LEAST).sum(1)
         _, T, width = self.signal.shape
-        return _up(products, width + T * T, self._mass())
+        return _up(products, width + T * T, mass)
 
-    def _mass(self) -> Tensor:
-        return self.signal.norm(dim=2).sum(1)
-
-    def shorter(self, exponent: int) -> float:
-        _, T, width = self.signal.shape
-        return math.ldexp(math.sqrt(width) * T, exponent - 40)
-
-    def most(self, exponent: int) -> Tensor:
-        return 2.0 ** (exponent + 12) / self._mass()
-
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
-        units = (2.0 ** (exponent - 40) / factors).reshape(-1, 1, 1)
-        cut = _cut(self.signal, units).mul_(2.0 ** (_DIGITS - 40))
-        for some in _together(self.most(exponent) / factors):
-            total = torch.zeros(self.shape, dtype=torch.double, device=cut.device)
-            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1))
+    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
+        total = torch.zeros(self.shape, dtype=torch.double, device=factors.device)
+        added = self.signal * factors.reshape(-1, 1, 1)
+        return (total.index_add_(0, self.index.flatten(), added.flatten(0, 1)),)
 
 
 class _Products:
-    """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i)."""
+    """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i).
 
-    def __init__(self, left: Tensor, right: Tensor) -> None:
-        self.left, self.right = left, right
-        _, self.T, self.groups, self.o = left.shape
-        self.i = right.shape[3]
-        self.bits = min(_MOST, _FEWEST + math.ceil(math.log2(self.T) / 2))
-        self.lengths = right.norm(dim=3)
-        self.mass = (left.norm(dim=3) * self.lengths).sum(1)
+    Both are doubles. ``left``, which is scaled in place, is also the gradient by a bias.
+    """
+
+    def __init__(self, left: Tensor, right: Tensor, with_bias: bool = False) -> None:
+        self.left, self.right, self._with_bias = left, right, with_bias
 
     def squares(self) -> Tensor:
-        T, o, i = self.T, self.o, self.i
+        _, T, _, o = self.left.shape
         if T == 1:
-            return self.mass.square().sum(1)
+            lengths = [each.norm(dim=3).add_(_LEAST).square_() for each in (self.left, self.right)]
+            return (lengths[0] * (lengths[1] + self._with_bias)).sum((1, 2))
         left, right = self.left.transpose(1, 2), self.right.transpose(1, 2)
-        if T * (o + i) < o * i:
-            found, count = ((left @ left.mT) * (right @ right.mT)).sum((2, 3)), o + i + T * T
-        else:
-            found, count = (left.mT @ right).square().sum((2, 3)), T + o * i
-        grown = _up(found, count, self.mass).sqrt()
-        return (grown + math.sqrt(i) * 2.0 ** (1 - self.bits) * self.mass).square().sum(1)
+        left, right = left @ left.mT, right @ right.mT
+        lengths = [each.diagonal(dim1=2, dim2=3).sqrt().add_(_LEAST) for each in (left, right)]
+        mass = lengths[0].mul_(lengths[1]).sum(2)
+        count = o + self.right.shape[3] + T * T
+        return _up(left.mul_(right).sum((2, 3)), count, mass).sum(1)
 
-    def shorter(self, exponent: int) -> float:
-        if self.T == 1:
-            return 0.0
-        return math.ldexp(math.sqrt(self.o * self.groups) * self.T, exponent - self.bits)
-
-    def most(self, exponent: int) -> Tensor | float:
-        if self.T == 1:
-            return math.inf
-        return 2.0 ** (exponent + 52 - 2 * self.bits) / self.mass.amax(1)
-
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
-        # Vectors of length 0 stay.
-        lengths = self.lengths.unsqueeze(3) + 1e-300
-        right = _cut(self.right, lengths * 2.0**-self.bits)
-        units = (2.0 ** (exponent - self.bits) / factors).reshape(-1, 1, 1, 1) / lengths
-        left = _cut(self.left, units).mul_(2.0 ** (_DIGITS - 2 * self.bits))
-        for some in _together(self.most(exponent) / factors):
-            yield _added(left[some], right[some])
-
-
-def _together(room: Tensor) -> Iterator[slice]:
-    """Yield slices of records, of which each has ``room`` in a sum of so many."""
-    count = len(room)
-    size = max(1, math.floor(min(float(room.amin()), count)) if count else 0)
-    for first in range(0, max(1, count), size):
-        yield slice(first, first + size)
-
-
-def _added(left: Tensor, right: Tensor) -> Tensor:
-    """Return sums of products over records and positions, shape (groups, o, i)."""
-    if left.shape[2] == 1:
-        return left.flatten(0, 2).T @ right.flatten(0, 2)
-    return torch.einsum("mtgo,mtgi->goi", left, right)
-
-
-def _cut(numbers: Tensor, units: Tensor) -> Tensor:
-    """Return whole numbers of units, cut towards zero."""
-    return numbers.div(units, rounding_mode="trunc")
-
-
-def _step(exponent: int) -> float:
-    """Return the step of the release's grid."""
-    return math.ldexp(1.0, exponent - _DIGITS + FRACTION)
+    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
+        left = self.left.mul_(factors.reshape(-1, 1, 1, 1))
+        if left.shape[2] > 1:
+            return (torch.einsum("mtgo,mtgi->goi", left, self.right),)
+        left, right = left.flatten(0, 2), self.right.flatten(0, 2)
+        return (left.T @ right, left.sum(0)) if self._with_bias else (left.T @ right,)
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
-    """Return sums of products, rounded up by more than ``count`` operations in doubles."""
-    return squares + 2.0**-52 * (count + 16) * mass.square()
-
-
-def _plus(steps: Tensor | None, more: Tensor) -> Tensor:
-    return more if steps is None else steps.add_(more)
+    """Return squared norms from ``count`` operations in doubles, or what cancellation leaves."""
+    mass = mass.square()
+    least = mass / _CANCELLED**2
+    return torch.maximum(squares.add_(mass, alpha=2 * _DOUBLE * (count + 16)), least)
 
 
 def records_in(inputs: Any, targets: Any) -> int:
@@ -357,7 +322,7 @@ def _are_classes(targets: Any) -> bool:
 
 
 class ClippedSums:
-    """Clipped sums of a module's gradients for single records, in whole numbers.
+    """Clipped sums of a module's gradients for single records, rounded to whole numbers.
 
     Parameters
     ----------
@@ -369,6 +334,8 @@ class ClippedSums:
         ``loss(output, target)`` of a batch of one record.
     clipping
         One of ``CLIPPINGS``, as of a guard.
+    records
+        The most that there are, public.
     """
 
     def __init__(
@@ -377,13 +344,13 @@ class ClippedSums:
         shapes: Mapping[str, tuple[int, ...]],
         loss: Callable[..., Tensor],
         clipping: str = "flat",
+        *,
+        records: int,
     ) -> None:
         self.model, self._loss, self._clipping = model, loss, clipping
-        self._shapes = shapes
-        self._known: dict[Any, tuple[set[str], list[Tensor]]] = {}
-        ends = np.cumsum([0, *map(math.prod, shapes.values())])
-        self._places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(shapes)}
-        self.dimension = int(ends[-1])
+        self._shapes, self._records = shapes, records
+        self._known: dict[Any, _Form] = {}
+        self.dimension = sum(map(math.prod, shapes.values()))
 
     def __call__(
         self,
@@ -441,73 +408,72 @@ class ClippedSums:
         alone: bool = False,
     ) -> tuple[Integers, Integers | int]:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
-        exponent = math.frexp(bound)[1]
-        size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
-        # The sum of 2^12 records is below 2^60 fractions.
-        numbers = self.dimension + (threshold is not None)
-        fine = torch.empty(numbers, dtype=torch.int64, device=device)
-        steps: Any = None
-        within, longest, most = 0, bound, 1.0
+        step, positions = grid_step(bound), max(part.positions for part in parts.values())
+        together = max(_TOGETHER, positions)
+        numbers = sum(part.numbers for part in parts.values())
+        size = max(1, min(together // positions, _NUMBERS // numbers))
+        limit = self._limit(bound, together, size)
+        within, most = 0, 1.0
         if threshold is not None:
-            longest = threshold.kept * bound
-            most = longest / threshold.norm
+            limit -= (1 - threshold.kept) * bound
+            most = threshold.kept * bound / threshold.norm
+        total: Any = None
         for first in range(0, count, size):
-            if first:
-                steps = _plus(steps, fine >> FRACTION)
-                fine &= BELOW
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
-            factors = self._factors(terms, longest, exponent, most)
+            factors = self._factors(terms, limit, most)
             if not bool(factors.all()):
                 # Records of which nothing is added, because they are not finite.
                 known = factors.all(0).nonzero().flatten()
                 if not len(known):
-                    if not first:
-                        fine.zero_()
                     continue
                 terms = [part[first + known] for part in parts.values()]
                 factors = factors[:, known]
-            for names, term, own in zip(parts, terms, factors, strict=True):
-                for k, total in enumerate(term.whole(own, exponent)):
-                    found = (total,) if len(names) == 1 else total.tensor_split([-1], -1)
-                    for name, each in zip(names, found, strict=True):
-                        part = fine[self._places[name]].view(each.shape)
-                        part.add_(each.long()) if first or k else part.copy_(each)
-            within += 2 * int((factors[0] == most).sum()) - len(factors[0]) if threshold else 0
+            if threshold is not None:
+                within += 2 * int((factors[0] == most).sum()) - len(factors[0])
+            found: dict[str, Tensor] = {}
+            for names, term, own in zip(parts, terms, factors / step, strict=True):
+                found.update(zip(names, term.sums(own), strict=True))
+            sums = torch.cat([found[name].flatten() for name in self._shapes])
+            total = sums if total is None else total.add_(sums)
+        if total is None:
+            total = torch.zeros(self.dimension, dtype=torch.double, device=device)
+        fractions: Integers | int = 0
+        if not alone:
+            whole = total.floor()
+            fractions = ((total - whole) * 2.0**FRACTION).long().cpu().numpy()
+            total = whole
+        steps: Integers = total.long().cpu().numpy()
         if threshold is not None:
-            fine[-1] = 0
-        fractions = 0 if alone else (fine & BELOW).cpu().numpy()
-        fine >>= FRACTION
-        steps = _plus(steps, fine)
-        if threshold is not None:
-            steps[-1] = within * math.floor(threshold.share * bound / _step(exponent))
-        return steps.cpu().numpy(), fractions
+            steps = np.append(steps, within * math.floor(threshold.share * bound / step))
+            fractions = fractions if alone else np.append(fractions, 0)
+        return steps, fractions
 
-    def _factors(
-        self, terms: list[_Term], bound: float, exponent: int, most: float = 1.0
-    ) -> Tensor:
-        """Return what each record's gradients are multiplied by, shape (terms, m)."""
-        cut = math.sqrt(sum(term.shorter(exponent) ** 2 for term in terms))
-        limit = bound - (math.sqrt(self.dimension) + 1) * _step(exponent) - cut
+    def _limit(self, bound: float, together: int, size: int) -> float:
+        """Return what gradients are clipped to, so that one moves a rounded sum by the bound."""
+        n = self._records
+        sums = 2 * _DOUBLE * n * (_CANCELLED * (together + 4) + n / size + 1)
+        steps = math.sqrt(self.dimension) * (1 + n * 2.0 ** (1 - FRACTION)) + 1
+        limit = bound * (1 - sums) - steps * grid_step(bound)
         if limit < 0.9 * bound:
             raise ValueError(
                 f"model must have fewer parameters or positions, got {self.dimension} parameters "
                 f"and sequences for which rounding takes {1 - limit / bound:.0%} of max_norm."
             )
+        return limit
+
+    def _factors(self, terms: list[_Term], limit: float, most: float) -> Tensor:
+        """Return what each record's gradients are multiplied by, shape (terms, m)."""
         squares = torch.stack([term.squares() for term in terms])
-        finite = squares.isfinite().all(0)
         if self._clipping == "per-layer":  # squares of shares of the limit add up to its own
-            norms = (squares * len(terms)).sqrt()
+            norms = squares.mul_(len(terms)).sqrt_()
         else:
-            norms = squares.sum(0, keepdim=True).sqrt()
+            norms = squares.sum(0, keepdim=True).sqrt_()
         if self._clipping == "automatic":
-            norms, most = norms + _STABLE, math.inf
-        factors = (limit * (1 - _ROOM) / norms).clamp_max(most).expand(len(terms), -1)
-        room = [torch.as_tensor(term.most(exponent)).expand_as(finite) for term in terms]
-        most_of = torch.stack([each.to(factors) for each in room])
-        if self._clipping != "per-layer":
-            most_of = most_of.amin(0)
-        return torch.where(finite, torch.minimum(factors, most_of), 0.0)
+            norms, most = norms.add_(_STABLE), math.inf
+        factors = (limit * (1 - _ROOM) / norms).clamp_max_(most)
+        finite = norms.isfinite().all(0)
+        return torch.where(finite, factors, 0.0).expand(len(terms), -1)
 
     def _gradients(
         self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int
@@ -516,14 +482,18 @@ class ClippedSums:
         fixed = {name: each.detach() for name, each in values.items()}
         fixed.update(self.model.named_buffers())
         trained = {name: fixed[name] for name in self._shapes}
-        booked, zeros = self._sites(fixed, trained, inputs, targets)
+        booked, zeros, biases = self._sites(fixed, trained, inputs, targets)
 
-        def own(like: Tensor) -> Tensor:
-            return like.expand(count, *like.shape).detach().requires_grad_()
+        def own(like: Tensor, shape: Sequence[int]) -> Tensor:
+            return like.expand(count, *shape).detach().requires_grad_()
 
-        apart = {name: own(each) for name, each in trained.items() if name not in booked}
-        added = list(map(own, zeros))
-        watch = Watch({name: trained[name] for name in booked})
+        apart = {k: own(each, each.shape) for k, each in trained.items() if k not in booked}
+        added = [
+            own(zero if bias is None else trained[bias], zero.shape)
+            for zero, bias in zip(zeros, biases, strict=True)
+        ]
+        biased = [bias is not None for bias in biases]
+        watch = Watch({name: trained[name] for name in booked}, biased)
         with torch.enable_grad():
             losses, a, _ = self._run(watch, fixed, apart, added, inputs, targets)
             if watch.elsewhere or len(watch.sites) != len(added):
@@ -549,10 +519,11 @@ class ClippedSums:
 
     def _sites(
         self, fixed: Mapping[str, Tensor], trained: Mapping[str, Tensor], inputs: Any, targets: Any
-    ) -> tuple[set[str], list[Tensor]]:
+    ) -> _Form:
         """Return the parameters that are used at sites alone, and zeros for the sites' outputs.
 
-        They are those of one record, and known for records of the same form.
+        The third are the biases that take the zeros' places. Zeros are for one record, and all
+        three are known for records of the same form.
         """
         leaves, form = tree_flatten((inputs, targets))
         shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)
@@ -564,12 +535,19 @@ class ClippedSums:
             with torch.no_grad(), torch.random.fork_rng():
                 outputs = self._run(seen, fixed, {}, [], *first)[2]
             booked = booked_in(seen)
+            pairs = zip(seen.sites, outputs, strict=True)
+            kept = [(site, each) for site, each in pairs if site.weight in booked]
             zeros = [
                 torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:])
-                for site, each in zip(seen.sites, outputs, strict=True)
-                if site.weight in booked
+                for _, each in kept
             ]
-            self._known = {key: (booked, zeros)}
+            biases = [
+                site.bias
+                if site.is_added and site.bias in booked and fixed[site.bias].dtype == each.dtype
+                else None
+                for site, each in kept
+            ]
+            self._known = {key: (booked, zeros, biases)}
         return self._known[key]
 
     def _run(

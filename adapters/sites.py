@@ -37,7 +37,8 @@ class Site:
     """One use of a weight, whose gradient is a sum of outer products over positions.
 
     ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
-    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out.
+    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out. A bias
+    that ``is_added`` is added to the output's last axis.
     """
 
     weight: str
@@ -46,17 +47,20 @@ class Site:
     right: Callable[[Tensor], Tensor]
     rows: bool = False
     left_out: int | None = None
+    is_added: bool = False
 
 
 class Watch(TorchFunctionMode):  # type: ignore[misc]
     """Sees each use of the parameters that it is given, by the identity of their tensors.
 
-    ``added`` has a tensor for the output of each site, by which a loss is differentiated.
+    ``added`` has a tensor for the output of each site, by which a loss is differentiated. It takes
+    the place of a bias at the sites that ``biased`` is true for.
     """
 
-    def __init__(self, known: Mapping[str, Tensor]) -> None:
+    def __init__(self, known: Mapping[str, Tensor], biased: Sequence[bool] = ()) -> None:
         super().__init__()
         self._names = {id(each): name for name, each in known.items()}
+        self._biased = biased
         self.added: Sequence[Tensor] = ()
         self.sites: list[Site] = []
         self.inputs: list[Tensor] = []
@@ -64,35 +68,66 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         self.elsewhere: set[str] = set()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs = dict(kwargs or {})
         if func is functional.multi_head_attention_forward:
             with self:
                 return _opened(func)(*args, **kwargs)
         if func is functional.scaled_dot_product_attention and args[0].device.type == "cpu":
-            # Of its kernels vmap has a rule for this one.
-            with sdpa_kernel(SDPBackend.MATH):
-                result = func(*args, **kwargs)
-        else:
-            result = func(*args, **kwargs)
+            return _attention(*args, **kwargs)
+        call = _mapped if func is functional.linear else func
         site = None
         if func in _RULES:
-            a, *options = [kwargs.pop("input"), *args] if "input" in kwargs else args
-            site = _RULES[func](self._named, a, *options, **kwargs)
-        if site is not None:
-            if self.added:
-                added = self.added[len(self.sites)]
-                if site.left_out is not None:
-                    added = added * (a != site.left_out).unsqueeze(-1)
-                result = result + added
-            self.sites.append(site)
-            self.inputs.append(a)
-            self.outputs.append(result)
-        elif any(isinstance(each, Tensor) for each in tree_leaves(result)):
-            self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
+            args = (*args, *(kwargs.pop(name) for name in ("input", "weight") if name in kwargs))
+            a, weight, *options = args
+            site = _RULES[func](self._named, a, weight, *options, **kwargs)
+        if site is None:
+            result = call(*args, **kwargs)
+            if any(isinstance(each, Tensor) for each in tree_leaves(result)):
+                self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
+            return result
+        if self.added:
+            place = len(self.sites)
+            added = self.added[place]
+            if site.left_out is not None:
+                added = added * (a != site.left_out).unsqueeze(-1)
+            result = call(a, weight) if self._biased[place] else call(*args, **kwargs)
+            result = result + added
+        else:
+            result = call(*args, **kwargs)
+        self.sites.append(site)
+        self.inputs.append(a)
+        self.outputs.append(result)
         return result
 
     def _named(self, tensor: Any) -> str | None:
         return self._names.get(id(tensor))
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return attention by operations that vmap has rules for."""
+    if attn_mask is None and not (dropout_p or is_causal or enable_gqa):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return (query * scale @ key.mT).softmax(-1) @ value
+    with sdpa_kernel(SDPBackend.MATH):
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+
+
+def _mapped(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return a linear map of a table: of more axes, vmap copies the weight for each position."""
+    table = functional.linear(a.reshape(-1, a.shape[-1]), weight, bias)
+    return table.reshape(*a.shape[:-1], len(weight))
 
 
 Named = Callable[[Any], str | None]
@@ -110,8 +145,12 @@ def _linear(named: Named, a: Tensor, weight: Tensor, bias: Any = None) -> Site |
     def left(s: Tensor) -> Tensor:
         return s.reshape(len(s), -1, s.shape[-1])
 
-    name = named(weight)
-    return None if name is None else Site(name, named(bias), left, lambda a: left(a).unsqueeze(2))
+    name, with_bias = named(weight), named(bias)
+    if name is None:
+        return None
+    return Site(
+        name, with_bias, left, lambda a: left(a).unsqueeze(2), is_added=with_bias is not None
+    )
 
 
 def _convolution(

@@ -21,6 +21,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,12 @@ class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
-    before the batch is loaded. Gradients are clipped record by record and summed in whole numbers
-    on the model's device, most of them without being formed (``dpcal.adapters.clipping``): the
-    model sees a batch of one record at a time, by ``torch.vmap``, and one record moves the sum by
-    at most ``max_norm``, exactly. Noise is discrete, independent or correlated as the plan says. A
-    record whose gradient is NaN or infinite contributes zero.
+    before the batch is loaded. Gradients are clipped record by record and summed on the model's
+    device, large ones without being formed (``dpcal.adapters.clipping``): the model sees a batch of
+    one record at a time, by ``torch.vmap``. One record moves the sum, which is rounded to whole
+    numbers, by at most ``max_norm``, all rounding included. Noise is discrete, independent or
+    correlated as the plan states. A record whose gradient is NaN or infinite, or whose norm
+    overflows single precision, contributes zero.
 
     On several ranks, or with a ``store``, the run is that of one process: see
     :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
@@ -141,6 +143,7 @@ class Guard(Guarded):
             )
         self.model = model
         self._gradients = gradients
+        self._turn = RLock()
         self._left = self._piece = 0
         self._alone = False
         self._values: dict[str, Tensor] = {}
@@ -149,23 +152,24 @@ class Guard(Guarded):
             raise ValueError(
                 f"clipping must be 'flat' with a quantile, which moves one norm, got {clipping!r}."
             )
-        self._clipped = ClippedSums(model, self._shapes, loss, clipping)
+        dimension = sum(map(math.prod, self._shapes.values())) + (quantile is not None)
         ranks = _ranks(group)
         self._ranked: RankedOracle | None = None
         alone = ranks.size == 1 and group is None and store is None
         if plan is not None and alone:
             self.threshold = _threshold(plan, quantile)
-            dimension = self._clipped.dimension + (quantile is not None)
             self._oracle = Ahead(plan, dimension=dimension, seed=seed)
+            self._clipped = ClippedSums(model, self._shapes, loss, clipping, records=plan.n)
             return
         # The model's functions, whatever its parameters become: shards, and hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
-        self._clipped.model = copy.deepcopy(model, held)
+        model = copy.deepcopy(model, held)
         shapes = self._shapes if quantile is None else {**self._shapes, "": (1,)}
         self._oracle = self._ranked = RankedOracle(
             plan, ranks, shapes, self._question, seed=seed, store=store
         )
         self.threshold = _threshold(self.plan, quantile)
+        self._clipped = ClippedSums(model, self._shapes, loss, clipping, records=self.plan.n)
 
     def loader(
         self,
@@ -258,6 +262,12 @@ class Guard(Guarded):
             If a layer that mixes records was put into training mode, or inputs and targets have
             different numbers of records.
         """
+        # Gradients are taken with other tensors in the places of the module's parameters, which a
+        # thread that fills .grad must not find there.
+        with self._turn:
+            return self._step(inputs, targets)
+
+    def _step(self, inputs: Any, targets: Any) -> bool:
         if not self._oracle.drawn:
             if not self.remaining:
                 raise BudgetExceeded(
@@ -367,13 +377,13 @@ class Guard(Guarded):
         return self._clipped.of(found, bound, self.threshold)
 
     def _fill(self, gradient: Vector) -> None:
-        start, parameters = 0, dict(self.model.named_parameters())
-        for name, shape in self._shapes.items():
-            each, stop = parameters[name], start + math.prod(shape)
-            part = torch.from_numpy(gradient[start:stop]).reshape(shape)
-            part = part.to(device=each.device, dtype=each.dtype)
+        parameters = dict(self.model.named_parameters())
+        found = torch.from_numpy(gradient[: self._clipped.dimension])
+        parts = found.split([math.prod(shape) for shape in self._shapes.values()])
+        for (name, shape), part in zip(self._shapes.items(), parts, strict=True):
+            each = parameters[name]
+            part = part.to(device=each.device, dtype=each.dtype).reshape(shape)
             each.grad = _sharded_as(each, part) if _is_sharded(each) else part
-            start = stop
 
 
 class _Processes:

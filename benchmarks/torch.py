@@ -2,16 +2,13 @@
 
 Digits, in batches of 144 Poisson samples: six networks, of which Opacus takes the transformer with
 attention of its own. Steps of all engines are taken in turn, on one thread, and the least time
-counts; memory is what the largest batch adds to a process, over its records.
+counts; memory is the most that a step of 1,000 records holds of PyTorch's own allocations.
 
     python -m benchmarks torch [--models mlp cnn] [--seeds 5] [--steps 30]
 """
 
 import argparse
-import resource
 import statistics
-import subprocess
-import sys
 import time
 import warnings
 from itertools import islice, pairwise
@@ -22,6 +19,7 @@ from opacus import PrivacyEngine
 from opacus.validators import ModuleValidator
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.data import DataLoader, TensorDataset
 
 from dpcal import calibrate
@@ -138,21 +136,15 @@ def accuracy(engine, kind, data, tested, seeds, steps=100):
     return statistics.mean(shares), error, spent()
 
 
-def megabytes(engine, kind, data, batch):
-    """Take two steps, and return the most memory that this process had."""
-    for _ in zip(range(2), steps_of(engine, kind, planned(data, 2, batch), data), strict=False):
-        pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def a_record(engine, kind):
-    """Return kilobytes a record, from two processes with batches of 144 and 1,000 records."""
-    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.torch", "--memory", engine, kind]
-    most = [
-        float(subprocess.run([*words, str(batch)], check=True, capture_output=True).stdout)
-        for batch in (BATCH, 1000)
-    ]
-    return max(0.0, most[1] - most[0]) * 1024 / (1000 - BATCH)
+def a_record(engine, kind, data, batch=1000):
+    """Return the kilobytes a record that a step holds at most, of PyTorch's own allocations."""
+    running = steps_of(engine, kind, planned(data, 3, batch), data)
+    next(running)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        next(running)
+    events = [e for e in profiled.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events.sort(key=lambda event: event.start_ns())
+    return max(np.cumsum([event.nbytes() for event in events])) / 1024 / batch
 
 
 def main():
@@ -160,15 +152,10 @@ def main():
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--memory", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     data, tested = digits()
-    if asked.memory:
-        engine, kind, batch = asked.memory
-        print(megabytes(engine, kind, data, int(batch)))
-        return
     print("| model | engine | ms a step | ms on the wall | kB a record | accuracy | epsilon |")
     print("|---|---|---|---|---|---|---|")
     for kind in asked.models:
@@ -177,7 +164,7 @@ def main():
         for engine in ENGINES:
             used, wall = 1e3 * times[engine]
             row = f"| {kind}, {size:,} | {engine} | {used:.1f} | {wall:.1f} |"
-            row += f" {a_record(engine, kind):.0f} |"
+            row += f" {a_record(engine, kind, data):.1f} |"
             if engine != "hooks":  # which has the law of ghost mode
                 mean, error, epsilon = accuracy(engine, kind, data, tested, asked.seeds)
                 row += f" {mean:.3f} ({error:.3f}) | {epsilon:.4f} |"

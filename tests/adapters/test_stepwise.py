@@ -111,7 +111,7 @@ class Torch(Optax):
         rows = torch.tensor(self.gradients, dtype=torch.float32)
         self.records = [(row, torch.full((1,), -0.5)) for row in rows]
         model = torch.nn.Linear(dimension, 1, bias=False)
-        torch.nn.init.zeros_(model.weight)
+        self.weight = torch.nn.init.zeros_(model.weight)
         module = importlib.import_module("dpcal.adapters.torch")
         return module.Guard(model, plan, loss=torch.nn.functional.mse_loss, **options)
 
@@ -126,7 +126,7 @@ class Torch(Optax):
 
     def answer(self, batch):
         assert self.spender.backward(*batch)
-        return self.spender.model.weight.grad.numpy().ravel()
+        return self.weight.grad.numpy().ravel()
 
 
 SPENDERS = {each.__name__: each for each in (Oracle, Ranked, Optax, Torch)}
