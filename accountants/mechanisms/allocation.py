@@ -38,7 +38,7 @@ _MOST_BATCHES = 1 << 27
 
 @Row(
     events.RandomAllocationDpEvent(2.0, 5),
-    "[random allocation](#random-allocation)",
+    "[random allocation](../explanation/batches.md#random-allocation)",
     largest=without_bound,
 )
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
@@ -49,7 +49,7 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
 
 @Row(
     events.UnequalAllocationDpEvent(((2.0, 5, 0.8), (2.0, 1, 0.2))),
-    "[batches that differ](#random-allocation)",
+    "[batches that differ](../explanation/batches.md#random-allocation)",
     largest=without_bound,
 )
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
