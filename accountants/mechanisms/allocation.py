@@ -42,7 +42,7 @@ _MOST_BATCHES = 1 << 27
     largest=without_bound,
 )
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
-    """Return the pair of docs/accountants.md, "Random allocation"."""
+    """Return the pair of docs/explanation/batches.md, "Random allocation"."""
     sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     return _pairs(event, relation, (Group(sigma, count_of_batches(event.batches), 1.0),))
 
@@ -53,7 +53,7 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
     largest=without_bound,
 )
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
-    """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
+    """Return the pair of docs/explanation/batches.md, "Random allocation", for unequal batches."""
     return _pairs(event, relation, _groups_of(event))
 
 
