@@ -474,7 +474,7 @@ class ShuffledEpochs(Sampler):
 
     Notes
     -----
-    The theorem of docs/accountants.md, "Shuffled epochs". For independent noise alone: with
+    The theorem of docs/explanation/batches.md, "Shuffled epochs". For independent noise alone: with
     correlated noise no dominating pair is known.
     """
 

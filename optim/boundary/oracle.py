@@ -46,7 +46,7 @@ Sums are of whole numbers, and so is noise, from cryptographic bits
 Gaussians in floating point are not rounded Gaussians of the theorems. A run whose seed is known to
 others is reproducible, not private. The same seed, plan and records give the same noise: that is
 refused within a process, and in forked ones, and must not happen across processes. See
-``docs/security.md``.
+``docs/explanation/boundary.md``.
 """
 
 from __future__ import annotations

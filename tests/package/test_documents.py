@@ -67,7 +67,7 @@ def test_commands_of_the_first_pages_are_understood(page):
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_tables_of_loaders_agree(page):
     """The full table is that of a command, which its own test runs."""
-    full = (ROOT / "docs" / "loaders.md").read_text()
+    full = (ROOT / "docs" / "how_to" / "loaders.md").read_text()
     table = (ROOT / page).read_text().split("| loader | epsilon |")[1].split("\n\n")[0]
     prices = re.findall(r"\d+\.\d+", table)
     assert len(prices) >= 4
