@@ -27,6 +27,8 @@ sys.path.insert(0, str(ROOT / "docs"))
 import reference  # noqa: E402  it describes the adapters, too, on the stand-ins
 
 PUBLIC = reference.public_names()
+# Names without their packages; of two that are alike, the first is meant.
+SHORT = {full.rpartition(".")[2]: full for full in reversed(PUBLIC.values())}
 
 project = "dpcal"
 author = "The dpcal developers"
@@ -85,8 +87,10 @@ PAGES = {
     "how_to/audit_a_claim how_to/own_mechanism how_to/own_optimizer how_to/migrating",
     "Reference": "reference/api reference/command_line reference/mechanisms reference/optimizers "
     "reference/errata/index reference/glossary ../CHANGELOG",
-    "Explanation": "explanation/accountant explanation/boundary explanation/optimizers "
-    "explanation/correlated_noise explanation/audit explanation/proofs explanation/evaluation",
+    "Explanation": "explanation/accountant explanation/batches explanation/boundary "
+    "explanation/optimizers explanation/silos explanation/last_iterate "
+    "explanation/correlated_noise explanation/audit explanation/errata explanation/proofs "
+    "explanation/evaluation",
     "Notebooks": "../notebooks/01_trade_off ../notebooks/02_loaders "
     "../notebooks/03_privacy_and_accuracy ../notebooks/04_counterexample "
     "../notebooks/05_correlated_noise",
@@ -175,6 +179,7 @@ def resolve(app, env, node, text):
     """
     if node.get("refdomain") != "py":
         return None
+    objects = env.domains.python_domain.objects
     target, module, scope = (node.get(key) for key in ("reftarget", "py:module", "py:class"))
     inner = [f"{module}.{scope}.{target}"] if scope else []
     bases = (found(f"{module}.{scope}") or [])[-1:] if scope else []
@@ -189,12 +194,18 @@ def resolve(app, env, node, text):
         if not owners:
             continue
         for owner in reversed(owners):
-            entry = env.domains.python_domain.objects.get(PUBLIC.get(reference.home(owner)))
-            if entry:
-                there = app.builder, node["refdoc"], entry.docname, entry.node_id
-                return make_refnode(*there, text, target)
+            if entry := objects.get(PUBLIC.get(reference.home(owner))):
+                return link(app, node, entry, text)
         return text
-    return None
+    if entry := objects.get(SHORT.get(target)):
+        return link(app, node, entry, text)
+    # The first sentence of an object stands here without the object's module.
+    return text if node["refdoc"] == "docs/reference/api" else None
+
+
+def link(app, node, entry, text):
+    """Return a link to an entry of the API."""
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, text)
 
 
 def setup(app):
