@@ -1,53 +1,81 @@
-"""Users' tasks from the wheel: the lines of their pages run, and leave what the pages promise."""
+"""Printed commands run as they stand, from the wheel, and leave and print what the pages say.
 
+In a block ``console`` a line ``$ dpcal ...`` is run in a folder that is empty when the page begins.
+The lines below it are the output, with ``...`` for what is left out. A block that begins with the
+comment ``# FILE`` is written to that file.
+"""
+
+import doctest
 import json
 import re
 import shlex
 
 import pytest
 from _installed import Environment
-from _patients import write_keys, write_patients
+from _patients import write_keys
 from _tree import ROOT
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-TASKS = ROOT / "docs" / "tasks"
-COMMAND = re.compile(r"^ {4}dpcal (.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^```(?:console|toml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\w+\.(?:toml|py))\n")
+FIRST = re.compile(r"^\|.*\| `(dpcal .*?)` \|", re.MULTILINE)  # the front page's table of users
+CLINIC = "docs/tutorials/table_to_model.md"
+PAGES = [
+    name
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if (name := path.relative_to(ROOT).as_posix()) != CLINIC and "```console\n" in path.read_text()
+]
 EXTRAS = ("polars", "_polars_runtime_32", "matplotlib", "sklearn")
 
 
-def run(installed, folder, page):
-    """Run the commands of a page as a shell would, and return what each of them printed."""
-    lines = COMMAND.findall((TASKS / page).read_text())
-    assert lines
-    return [installed.dpcal(*shlex.split(line), cwd=folder).stdout for line in lines]
+def follow(page, installed, folder):
+    """Do what a page says in a folder, compare what is printed, and return the last of it."""
+    text, out = (ROOT / page).read_text(), ""
+    blocks = [f"$ {command}\n...\n" for command in FIRST.findall(text)] + BLOCK.findall(text)
+    for block in blocks:
+        if named := FILE.match(block):
+            (folder / named[1]).write_text(block)
+        for step in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
+            command, shown = step.split("\n", 1)
+            _, *words = shlex.split(command, comments=True)
+            done = installed.dpcal(*words, cwd=folder, check=False)
+            out = done.stdout + done.stderr
+            assert done.returncode == ("# status 1" in command), (page, command, out)
+            same = doctest.OutputChecker().check_output(
+                shown, out, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            )
+            assert same or not shown.strip(), (page, command, out)
+    return out
 
 
 @pytest.fixture(scope="module")
 def clinic(installed, tmp_path_factory):
-    """The folder in which a data owner followed the page, and what the commands printed."""
+    """The folder in which a data owner followed the tutorial, and what its last command printed."""
     folder = tmp_path_factory.mktemp("clinic")
-    write_patients(folder / "patients.csv")
-    return folder, run(installed, folder, "data_owner.md")
+    return folder, follow(CLINIC, installed, folder)
 
 
-def labels(path, separator, column):
+def labels(path, column):
     """Return a column of a table without its head."""
-    lines = path.read_text("utf-8-sig").splitlines()[1:]
-    return [line.split(separator)[column] for line in lines]
+    return [line.split(",")[column] for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_print_what_it_shows(page, installed, tmp_path):
+    follow(page, installed, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_data_owner_hands_over_what_can_be_verified(clinic, installed):
-    folder, (*_, spent, verified) = clinic
-    schema = (folder / "schema.toml").read_text()
-    assert "copied = [" in schema
-    assert '"AB"' in schema
+    folder, verified = clinic
     made = {path.name for path in (folder / "dpcal-report").iterdir()}
     pages = {"statement.html", "sp800-226.html", "privacy-profile.svg"}
     assert made == {"report.json", "model.json", *pages}
     assert (folder / "counts" / "statement.html").exists()
     assert "holds" in verified
     assert "DOES NOT HOLD" not in verified
+    spent = installed.dpcal("budget", "clinic.budget", cwd=folder).stdout
     for part in (
         "total    epsilon 2 at delta 1e-06",
         "by 3 runs",  # one about the norm of rows, the training and the counts
@@ -56,10 +84,9 @@ def test_a_data_owner_hands_over_what_can_be_verified(clinic, installed):
         "left ",
     ):
         assert part in spent, part
-    said = labels(folder / "scores.csv", ",", 0)
-    truth = labels(folder / "patients.csv", ";", -1)
+    said, truth = labels(folder / "scores.csv", 0), labels(folder / "patients.csv", -1)
     right = sum(a == b for a, b in zip(said, truth, strict=True))
-    assert right > 0.75 * len(truth)  # the best rule has 0.87
+    assert right > 0.75 * len(truth)
     script = (
         "import dpcal;print(*dpcal.load_model('dpcal-report/model.json').predict('patients.csv'))"
     )
@@ -98,11 +125,10 @@ def test_an_auditor_decides_and_proves_the_claims_without_retyping(clinic, insta
 
     write_keys(folder, Ed25519PrivateKey.generate())
     dpcal("verify", "dpcal-report", "--sign", "own.pem")
-    (folder / "clinic.toml").write_text("max_epsilon = 1.0\n")
-    run(installed, folder, "auditor.md")
-    (folder / "clinic.toml").write_text("max_epsilon = 0.5\n")
-    words = COMMAND.findall((TASKS / "auditor.md").read_text())[0]
-    dpcal(*shlex.split(words), status=1)
+    for most, status in (("1.0", 0), ("0.5", 1)):
+        (folder / "clinic.toml").write_text(f"max_epsilon = {most}\n")
+        words = ("--key", "public.pem", "--policy", "clinic.toml")
+        dpcal("verify", "dpcal-report", *words, status=status)
 
 
 @pytest.mark.slow
