@@ -24,6 +24,7 @@ sys.meta_path.insert(0, MockFinder(MISSING))
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
+import generate  # noqa: E402
 import reference  # noqa: E402  it describes the adapters, too, on the stand-ins
 
 PUBLIC = reference.public_names()
@@ -38,7 +39,7 @@ html_last_updated_fmt = "%Y-%m-%d"
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "*.md", ".github/[CS]*.md"]
-exclude_patterns = ["README.md", "docs/site", "docs/generated"]
+exclude_patterns = ["README.md", "docs/site"]
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_nb", "sphinx_design"]
 html_theme = "furo"
 html_static_path = ["site/static"]
@@ -86,11 +87,11 @@ PAGES = {
     "how_to/many_machines how_to/budgets how_to/epsilon how_to/loaders how_to/correlated_noise "
     "how_to/audit_a_claim how_to/own_mechanism how_to/own_optimizer how_to/migrating",
     "Reference": "reference/api reference/command_line reference/mechanisms reference/optimizers "
-    "reference/errata/index reference/glossary ../CHANGELOG",
+    "reference/errata/index reference/corpus reference/glossary ../CHANGELOG",
     "Explanation": "explanation/accountant explanation/batches explanation/boundary "
     "explanation/optimizers explanation/silos explanation/last_iterate "
     "explanation/correlated_noise explanation/audit explanation/errata explanation/proofs "
-    "explanation/evaluation",
+    "explanation/compiled_code explanation/evaluation",
     "Notebooks": "../notebooks/01_trade_off ../notebooks/02_loaders "
     "../notebooks/03_privacy_and_accuracy ../notebooks/04_counterexample "
     "../notebooks/05_correlated_noise",
@@ -110,6 +111,7 @@ def list_pages(app, name, source):
 def write_pages(app):
     """Write the pages that follow from the code."""
     reference.write_reference(ROOT / "docs" / "reference")
+    generate.write_pages(ROOT / "docs")
 
 
 def write_math(writer, node):
