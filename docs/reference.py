@@ -10,6 +10,8 @@ import inspect
 import re
 from argparse import SUPPRESS
 
+from generate import write
+
 from dpcal.commands import GROUPS
 from dpcal.commands.cli import _parser
 from dpcal.optim.registry import OPTIMIZERS
@@ -75,10 +77,7 @@ def write_reference(folder):
     for old in {*(folder / "api").glob("*.rst")} - {folder / name for name in pages}:
         old.unlink()
     for name, text in pages.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text() != text:  # else Sphinx would read it again
-            path.write_text(text)
+        write(folder / name, text)
 
 
 # -- the API
