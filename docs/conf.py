@@ -32,7 +32,7 @@ PUBLIC = reference.public_names()
 SHORT = {full.rpartition(".")[2]: full for full in reversed(PUBLIC.values())}
 
 project = "dpcal"
-author = "The dpcal developers"
+author = copyright = "The dpcal developers"  # noqa: A001
 release = version = metadata.version("dpcal")
 html_title = f"dpcal {release}"
 html_last_updated_fmt = "%Y-%m-%d"
