@@ -473,7 +473,7 @@ class ShuffledEpochs(Sampler):
 
     Notes
     -----
-    The theorem of docs/accountants.md, "Shuffled epochs". Only for independent noise: with
+    The theorem of docs/explanation/batches.md, "Shuffled epochs". Only for independent noise: with
     correlated noise no dominating pair is known.
     """
 

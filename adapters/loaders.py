@@ -192,7 +192,7 @@ class AllocationSampler(PricedSampler):
     Notes
     -----
     Chua et al. 2025 (Balls-and-bins sampling for DP-SGD), with fresh bins in every epoch; priced in
-    docs/accountants.md, "Random allocation".
+    docs/explanation/batches.md, "Random allocation".
 
     Examples
     --------

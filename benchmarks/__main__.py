@@ -1,12 +1,19 @@
 """Run studies by name, or all of them: ``python -m benchmarks [NAME ...]``.
 
-Each study is a module that can be run by itself, with options: ``python -m benchmarks.NAME --help``
-or its docstring says more. Options after a single name are the study's.
+With ``--page`` their tables replace those of the evaluation in the documentation, between two lines
+that have a study's name. Each study is a module that can be run by itself, with options:
+``python -m benchmarks.NAME --help`` or its docstring says more. Options after a single name are the
+study's.
 """
 
 import argparse
+import re
 import subprocess
 import sys
+from pathlib import Path
+from subprocess import PIPE
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "evaluation.md"
 
 STUDIES = {
     "speed": "one page: times beside other packages and numpy, starts, plans and runs",
@@ -37,6 +44,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run studies.")
     names = "; ".join(f"{name}: {text}" for name, text in STUDIES.items())
     parser.add_argument("studies", nargs="*", metavar="NAME", help=f"{names} (default: all)")
+    parser.add_argument("--page", action="store_true", help=f"keep the tables in {PAGE.name}")
     given, options = parser.parse_known_args()
     if options and len(given.studies) != 1:
         parser.error(f"options go with one study, got {' '.join(options)}")
@@ -48,7 +56,18 @@ def main():
         print(f"== {name}: {STUDIES[name]}", flush=True)
         # A process each: a study may restart itself, and must not warm another's caches.
         command = COMMANDS.get(name, [f"benchmarks.{name}"])
-        subprocess.run([sys.executable, "-m", *command, *options], check=True)
+        words = [sys.executable, "-m", *command, *options]
+        done = subprocess.run(words, check=True, text=True, stdout=PIPE if given.page else None)
+        if given.page:
+            keep(" ".join([name, *options]), done.stdout)
+
+
+def keep(study, tables):
+    """Put what a study printed in its place in the page."""
+    ends = f"<!-- {study} -->", "<!-- end -->"
+    place = re.compile(f"(?<={ends[0]}\n).*?(?={ends[1]})", re.DOTALL)
+    text, count = place.subn(lambda _: f"\n{tables.strip()}\n\n", PAGE.read_text(), count=1)
+    PAGE.write_text(text if count else f"{text}\n{ends[0]}\n\n{tables.strip()}\n\n{ends[1]}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m benchmarks mutants --cover [TESTS ...]  # run tests, and note which reach each line
     python -m benchmarks mutants [--count 200] [--seed 1] [--most 20] [--processes 2]
-    python -m benchmarks mutants --page      # keep the results, write docs/internals/mutants.md
+    python -m benchmarks mutants --page      # keep the results, write build/mutants.md
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
 Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
 # The tree as it was covered; each process mutates a copy of its own.
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
-KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "docs/internals/mutants.md"
+KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "build/mutants.md"
 
 # Patterns of files, of which the longest that fits is a file's room, and its share of the mutants.
 ROOMS = {
@@ -455,6 +455,7 @@ def page(seed):
     ]
     same = [f"- `{row['mutant']}`: {row['why']}" for row in rows if row["became"] == "same"]
     limits = " or ".join(str(limit) for limit in sorted({row["limit"] for row in rows}))
+    (ROOT / PAGE).parent.mkdir(exist_ok=True)
     (ROOT / PAGE).write_text(
         "# Mutants\n\nWhat are the tests worth? `python -m benchmarks mutants` changed one thing "
         f"(an operator, a comparison, a constant, a sign, an end) in {len(rows)} places, drawn by "

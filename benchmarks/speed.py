@@ -1,11 +1,11 @@
 """How fast are questions, starts, plans and runs, beside other packages and beside numpy?
 
-    python -m benchmarks.speed [--page FILE.md] [--seconds 6] [--peers NAME ...]
+    python -m benchmarks.speed [--seconds 6] [--peers NAME ...]
 
-One run makes the whole page and its picture. Each accountant of :mod:`benchmarks.peers` answers in
+Each accountant of :mod:`benchmarks.peers` answers in
 one process of its own, on one thread, after a small question that pays for imports; a package that
 this interpreter lacks gets a virtual environment under ``build/corpus/environments``. Times are of
-the processor, medians of several calls, and the page shows them as ratios: to dpcal's in the same
+the processor, medians of several calls, and the tables show them as ratios: to dpcal's in the same
 run, and to the complex exponentials of 60 x 60 numbers by numpy. A question that takes more than
 ``--seconds`` ends there.
 """
@@ -45,58 +45,19 @@ EPSILONS = {
 }
 NOISE = "sigma for epsilon = 2, q = .013, T = 9000"
 CURVE = "delta at 100 epsilons, q = .013, T = 9000"
-# What is scaled, and by which accountants: (label, values, steps and delta of a value).
-SCALED = {
-    "steps T": (
-        [10**k for k in range(2, 9)],
-        lambda t: ([(0.01, max(1.0, t**0.5 / 100), t)], DELTA),
-    ),
-    "distinct steps": (
-        [1, 3, 10, 30, 100, 300, 1000],
-        lambda n: ([(0.002 + 0.02 * i / n, 0.8 + i / n, 50) for i in range(n)], DELTA),
-    ),
-    "digits of 1 / delta": (
-        [3, 6, 12, 25, 50, 100, 200, 300],
-        lambda digits: ([COMMON], 10.0**-digits),
-    ),
-}
-SCALED_BY = ("dpcal", "pld", "rdp")
 # Fewest seconds of one measurement.
 FEWEST_SECONDS = 0.25
 
 TEXT = """\
-# Performance
-
-`python -m benchmarks speed --page docs/performance.md` made this page and its picture in
-one run ({date}), on a machine with {cores} cores that may have had other work: read ratios, not
-times. Times are of the processor, on one thread, medians of several calls.
-
-## Beside other packages
-
-A cell has a package's time over ours, and how far its answer lies above ours, relatively. Ours is
-an interval, of some 1e-12; an answer below it claims too much privacy. Times in numpy's units
-count complex exponentials of 60 x 60 numbers, {unit} in this run. Packages are asked as their
-documentation asks them (`benchmarks/peers.py`).
+Made on {date}. One unit is the time of numpy's complex exponentials of 60 x 60 numbers, {unit} in
+this run. `LogisticRegression.fit` on 30,000 rows of 20 columns takes {fit} times its own loop in
+plain numpy.
 
 {rows}
 
-## What a question's size costs
-
-![Processor time against steps, distinct steps and digits of 1 / delta](figures/performance.png)
-
-On the left the noise grows with the root of T from 10^4 steps on, so that epsilon stays in one
-range. Lines end where an answer takes more than a quarter of the seconds that a question may
-take.
-
-## Starts, plans and runs
-
 {starts}
 
-{runs}
-
-`LogisticRegression.fit` on 30,000 rows of 20 columns takes {fit} times its own loop in plain
-numpy.
-"""
+{runs}"""
 
 
 # -- in a process of an accountant's own
@@ -146,7 +107,7 @@ def child(name, seconds):
     peer, ((q, _, count),) = PEERS[name], [COMMON]
     out, sys.stdout = sys.stdout, sys.stderr
     numbers = np.random.default_rng(0).standard_normal((60, 60)) + 1j
-    found = {"numpy": timed(lambda: np.exp(numbers) is None)[0], "scaled": {}}
+    found = {"numpy": timed(lambda: np.exp(numbers) is None)[0]}
     peer.epsilon([(0.01, 1.0, 10)], DELTA)
     for text, (steps, delta) in EPSILONS.items():
         found[text] = tried(lambda s=steps, d=delta: peer.epsilon(s, d)[1], seconds)
@@ -155,14 +116,6 @@ def child(name, seconds):
     if peer.deltas:
         points = np.linspace(0.5, 10.0, 100)
         found[CURVE] = tried(lambda: np.asarray(peer.deltas([COMMON], points))[50], seconds)
-    for label, (values, asked) in SCALED.items() if name in SCALED_BY else ():
-        rows = found["scaled"][label] = []
-        for value in values:
-            steps, delta = asked(value)
-            answer = tried(lambda s=steps, d=delta: peer.epsilon(s, d)[1], seconds / 4)
-            if "failed" in answer:
-                break
-            rows.append((value, answer["seconds"]))
     print(json.dumps(found), file=out)
 
 
@@ -299,7 +252,7 @@ def in_process(python, *words):
 
 
 def measured(options):
-    """Return everything that the page shows."""
+    """Return everything that the tables show."""
     found = {"answers": {}, "started": time.strftime("%Y-%m-%d")}
     for name in options.peers:
         start = _children()
@@ -310,7 +263,7 @@ def measured(options):
     return found | in_process(sys.executable, "--ours") | {"starts": starts()}
 
 
-# -- the page
+# -- the tables
 
 
 def duration(seconds):
@@ -340,7 +293,7 @@ def lines_of(rows):
 
 
 def page(found):
-    """Return the page's text."""
+    """Return the tables."""
     own = found["answers"]["dpcal"]
     others = [name for name in found["answers"] if name != "dpcal"]
     rows = [["", "dpcal", "in numpy's", *(PEERS[name].text for name in others)]]
@@ -357,7 +310,6 @@ def page(found):
     fitted, bare = found["fit"]
     return TEXT.format(
         date=found["started"],
-        cores=os.cpu_count(),
         unit=duration(own["numpy"]),
         rows=lines_of(rows),
         starts=lines_of(begun),
@@ -366,27 +318,8 @@ def page(found):
     )
 
 
-def draw(found, path):
-    """Write the picture of times against sizes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    for axes, label in zip(figure.subplots(1, 3, sharey=True), SCALED, strict=True):
-        for name, answers in found["answers"].items():
-            if rows := answers["scaled"].get(label):
-                sizes, seconds = zip(*rows, strict=True)
-                axes.loglog(sizes, seconds, marker="o", markersize=3, label=PEERS[name].text)
-        axes.set_xlabel(label)
-        axes.grid(alpha=0.3)
-    figure.axes[0].set_ylabel("processor seconds")
-    figure.axes[0].legend(fontsize=7, loc=(0.12, 0.3))
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=110)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, help="file to write, and figures/ beside it")
     parser.add_argument("--seconds", type=float, default=6.0, help="most seconds of a question")
     parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS))
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -398,14 +331,7 @@ def main():
         ours()
     else:
         options.peers = dict.fromkeys(["dpcal", *options.peers])
-        found = measured(options)
-        text = page(found)
-        if options.page:
-            figures = options.page.parent / "figures"
-            draw(found, figures / "performance.png")
-            options.page.write_text(text)
-        else:
-            print(text)
+        print(page(measured(options)))
 
 
 if __name__ == "__main__":

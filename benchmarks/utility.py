@@ -29,7 +29,6 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.optim.registry import OPTIMIZERS
-from dpcal.plot import BLUE, RED
 
 TARGET: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6}
 
@@ -80,21 +79,26 @@ def on_tables():
 
 
 def report_tables(found, _):
-    """Print excess risk and held-out score, a line an optimizer."""
-    spare = min(row["spare"] for _, rows in found for each in rows.values() for row in each)
-    print(f"excess risk (held-out score), means; no run spent more than its target ({spare:.0e})")
-    for table in tables():
-        start, best = table.kept(np.zeros(table.dimension)), table.kept(table.objective.minimize())
-        print(f"\n{table.name}: start {start['error']:.1e}, best score {best['score']:.3f}")
-        print("| optimizer | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |")
-        for each, rows in found:
-            if each.panel == table.name:
-                cells = [
-                    f"{np.mean([r['error'] for r in rows[e]]):.1e} "
-                    f"({np.mean([r['score'] for r in rows[e]]):.3f})"
-                    for e in EPSILONS
-                ]
-                print(f"| `{each.label}` | " + " | ".join(cells) + " |")
+    """Print excess risk and held-out score at epsilon 1, and where DP-SGD is beaten."""
+    panels = list(dict.fromkeys(each.panel for each, _ in found))
+    means = {
+        (each.label, each.panel, epsilon): np.mean(
+            [(row["error"], row["score"]) for row in rows[epsilon]], axis=0
+        )
+        for each, rows in found
+        for epsilon in EPSILONS
+    }
+    print(f"| optimizer | {' | '.join(panels)} | better than `dpsgd` |")
+    print("|---" * (2 + len(panels)) + "|")
+    for label in dict.fromkeys(each.label for each, _ in found):
+        cells = ["{:.1e} ({:.3f})".format(*means[label, panel, 1.0]) for panel in panels]
+        better = sum(
+            means[label, panel, epsilon][0] < means["dpsgd", panel, epsilon][0]
+            for panel in panels
+            for epsilon in EPSILONS
+        )
+        cells.append(f"{better} of {len(panels) * len(EPSILONS)}")
+        print(f"| `{label}` | {' | '.join(cells)} |")
 
 
 # ------------------------------------------------------------------------------------------ slopes
@@ -297,9 +301,9 @@ def on_sizes():
     return [*spider, proximal, *adaptive, *others, *flat]
 
 
-def report_slopes(found, output):
-    """Print each slope beside its theorem's, and draw them."""
-    print("| error | of | slope, 95 % | theorem | errors (geometric means) |")
+def report_slopes(found, _):
+    """Print each slope beside its theorem's."""
+    print("| error | of | slope, 95 % | theorem | errors (geometric means) |\n" + "|---" * 5 + "|")
     for each, rows in found:
         middle, low, high = slope(each, rows)
         means = [np.exp(np.mean(np.log([r["error"] for r in rows[s]]))) for s in each.sizes]
@@ -308,42 +312,6 @@ def report_slopes(found, output):
             f"| {each.panel} | {each.label} | {middle:.2f} [{low:.2f}, {high:.2f}] | "
             f"{each.theorem:.2f} | {errors} |"
         )
-    save(slope_picture(found), output / "optimizers-slopes.png")
-
-
-def slope_picture(found):
-    """Errors in log-log panels, one standard error of seeds, and lines of the theorems' slopes."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    names = list(dict.fromkeys(each.panel for each, _ in found))
-    figure = Figure(figsize=(12.5, 6.6), layout="constrained")
-    places = figure.subplots(2, 4).ravel()
-    for name, axes in zip(names, places, strict=False):
-        some = [pair for pair in found if pair[0].panel == name]
-        for (each, rows), colour in zip(some, (BLUE, RED, "#117733", "#AA4499"), strict=False):
-            x = np.array([each.x(size) for size in each.sizes])
-            logs = np.array([np.log([row["error"] for row in rows[s]]) for s in each.sizes])
-            middle, half = logs.mean(axis=1), logs.std(axis=1, ddof=1) / math.sqrt(each.seeds)
-            ends = np.exp(middle) - np.exp(middle - half), np.exp(middle + half) - np.exp(middle)
-            text = f"{each.label}: {slope(each, rows)[0]:.2f}, theorem {each.theorem:.2f}"
-            axes.errorbar(x, np.exp(middle), yerr=ends, color=colour, fmt="o", ms=4, label=text)
-            line = middle.mean() + each.theorem * (np.log(x) - np.log(x).mean())
-            axes.plot(x, np.exp(line), color=colour, lw=1)
-        axes.set(xscale="log", yscale="log")
-        axes.set_title(name if " in " in name else f"excess risk in X, {name}", fontsize=9)
-        axes.grid(alpha=0.25)
-        axes.tick_params(labelsize=8)
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = axis.get_view_interval()
-            axis.set_minor_formatter(NullFormatter())
-            if high < 30 * low:  # powers of ten would be too few
-                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-                axis.set_major_formatter("{x:.0e}")
-        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1))
-    for axes in places[len(names) :]:
-        axes.axis("off")
-    return figure
 
 
 # ----------------------------------------------------------------------------------------- saddles
@@ -450,9 +418,10 @@ def at_saddles():
     ]
 
 
-def report_saddles(found, output):
+def report_saddles(found, _):
     """Print what the runs end with."""
     print("| run | certified | smallest eigenvalue, least | gradient, mean and most | records |")
+    print("|---" * 5 + "|")
     for each, rows in found:
         columns = {k: np.array([row[k] for row in rows[1]]) for k in rows[1][0]}
         gradient = columns["gradient"]
@@ -468,18 +437,6 @@ STUDIES = {
     "slopes": (on_sizes, report_slopes),
     "saddles": (at_saddles, report_saddles),
 }
-
-
-def save(figure, path):
-    """Write a PNG of few colours, which is small enough for documentation."""
-    import io
-
-    from PIL import Image
-
-    content = io.BytesIO()
-    figure.savefig(content, dpi=100)
-    with Image.open(content) as image:
-        image.convert("RGB").quantize(128).save(path, optimize=True)
 
 
 if __name__ == "__main__":

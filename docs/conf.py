@@ -6,18 +6,16 @@ forge, in an editor and on the site. A reference that leads nowhere, or a warnin
 
 import importlib
 import importlib.util
-import inspect
-import pkgutil
 import re
 import sys
 from importlib import metadata
 from pathlib import Path
 
+from docutils.nodes import SkipNode, math_block
+from latex2mathml.converter import convert
 from sphinx.ext.autodoc.mock import MockFinder
 from sphinx.ext.napoleon import Config, NumpyDocstring
 from sphinx.util.nodes import make_refnode
-
-import dpcal
 
 # Modules that stand on the package of an extra are described on a stand-in for it.
 EXTRAS = ("distributed", "flwr", "jax", "opacus", "optax", "pipeline_dp", "torch")
@@ -25,10 +23,16 @@ MISSING = [name for name in EXTRAS if not importlib.util.find_spec(name)]
 sys.meta_path.insert(0, MockFinder(MISSING))
 
 ROOT = Path(__file__).parents[1]
-API = ROOT / "docs" / "api"
+sys.path.insert(0, str(ROOT / "docs"))
+import generate  # noqa: E402
+import reference  # noqa: E402  it describes the adapters, too, on the stand-ins
+
+PUBLIC = reference.public_names()
+# Names without their packages; of two that are alike, the first is meant.
+SHORT = {full.rpartition(".")[2]: full for full in reversed(PUBLIC.values())}
 
 project = "dpcal"
-author = "The dpcal developers"
+author = copyright = "The dpcal developers"  # noqa: A001
 release = version = metadata.version("dpcal")
 html_title = f"dpcal {release}"
 html_last_updated_fmt = "%Y-%m-%d"
@@ -36,15 +40,18 @@ html_last_updated_fmt = "%Y-%m-%d"
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "*.md", ".github/[CS]*.md"]
 exclude_patterns = ["README.md", "docs/site"]
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_nb"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_nb", "sphinx_design"]
 html_theme = "furo"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_copy_source = False
 html_extra_path = ["site/index.html"]
+html_search_scorer = str(ROOT / "docs" / "site" / "scorer.js")
+html_math_renderer = "mathml"
 
 myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")
 nb_execution_raise_on_error = True
@@ -75,18 +82,20 @@ CONTENTS = """
 ```
 """
 PAGES = {
-    "Start": "first_steps tables releases scikit_learn other_libraries scale loaders migrating "
-    "security",
-    "By your task": "tasks/data_owner tasks/engineer tasks/accounting_researcher tasks/auditor "
-    "tasks/optimizer_researcher tasks/federated_engineer",
-    "Price and prove": "accountants your_own_mechanism correlated corpus performance",
-    "Optimize": "optimizers optimizers_spider optimizers_second_order optimizers_minimax "
-    "optimizers_kl optimizers_sealed your_own_optimizer errata audit",
-    "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "
-    "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
-    "Reference": "api/dpcal glossary ../CHANGELOG",
-    "Contribute": "../.github/CONTRIBUTING architecture internals/inverting internals/fused_loops "
-    "internals/mutants internals/correlated_proofs ../.github/SECURITY "
+    "Tutorials": "tutorials/first_epsilon tutorials/table_to_model tutorials/audit_a_paper",
+    "How-to": "how_to/tables how_to/releases how_to/scikit_learn how_to/pytorch how_to/jax "
+    "how_to/many_machines how_to/budgets how_to/epsilon how_to/loaders how_to/correlated_noise "
+    "how_to/audit_a_claim how_to/own_mechanism how_to/own_optimizer how_to/migrating",
+    "Reference": "reference/api reference/command_line reference/mechanisms reference/optimizers "
+    "reference/errata/index reference/corpus reference/glossary ../CHANGELOG",
+    "Explanation": "explanation/accountant explanation/batches explanation/boundary "
+    "explanation/optimizers explanation/silos explanation/last_iterate "
+    "explanation/correlated_noise explanation/audit explanation/errata explanation/proofs "
+    "explanation/compiled_code explanation/evaluation",
+    "Notebooks": "../notebooks/01_trade_off ../notebooks/02_loaders "
+    "../notebooks/03_privacy_and_accuracy ../notebooks/04_counterexample "
+    "../notebooks/05_correlated_noise",
+    "Contribute": "../.github/CONTRIBUTING architecture ../.github/SECURITY "
     "../.github/CODE_OF_CONDUCT",
 }
 
@@ -99,40 +108,17 @@ def list_pages(app, name, source):
         )
 
 
-def write_reference(app):
-    """Write a page for each package: its public names, then its modules with their docstrings."""
-    API.mkdir(exist_ok=True)
-    folders = {"dpcal": []}
-    for found in pkgutil.walk_packages(dpcal.__path__, "dpcal."):
-        folders[found.name.rpartition(".")[0]].append(found.name)
-        if found.ispkg:
-            folders[found.name] = []
-    for package, modules in folders.items():
-        public = [home(f"{package}.{name}") for name in importlib.import_module(package).__all__]
-        parts = [
-            titled(package, "=") + f".. automodule:: {package}\n   :no-members:",
-            listed(".. autosummary::\n   :nosignatures:", [f"~{name}" for name in public if name]),
-            listed(".. toctree::\n   :maxdepth: 1", [name for name in modules if name in folders]),
-            *(described(name) for name in modules if name not in folders),
-        ]
-        text = "\n\n".join(part for part in parts if part) + "\n"
-        page = API / f"{package}.rst"
-        if not page.exists() or page.read_text() != text:  # else Sphinx would read it again
-            page.write_text(text)
+def write_pages(app):
+    """Write the pages that follow from the code."""
+    reference.write_reference(ROOT / "docs" / "reference")
+    generate.write_pages(ROOT / "docs")
 
 
-def described(module):
-    """Return the entry of a module; a name that it only passes on is described where it is from."""
-    names = getattr(importlib.import_module(module), "__all__", [])
-    homes = {name: home(f"{module}.{name}") for name in names}
-    passed = [name for name, full in homes.items() if full and full != f"{module}.{name}"]
-    options = f"\n   :exclude-members: +{', '.join(passed)}" if passed else ""
-    return titled(module, "-") + f".. automodule:: {module}{options}"
-
-
-def titled(text, line):
-    """Return a title in reStructuredText."""
-    return f"{text}\n{line * len(text)}\n\n"
+def write_math(writer, node):
+    """Write a formula as MathML, which a browser shows without a server's help."""
+    display = "block" if isinstance(node, math_block) else "inline"
+    writer.body.append(convert(node.astext(), display=display))
+    raise SkipNode
 
 
 def shape(app, what, name, thing, options, lines):
@@ -161,11 +147,6 @@ def sign(app, what, name, thing, options, signature, returned):
     return ("(...)", None) if "[:" in (signature or "") else None
 
 
-def listed(directive, rows):
-    """Return a directive with a row for each name; nothing if there are none."""
-    return directive + "\n\n   " + "\n   ".join(rows) if rows else ""
-
-
 def importable(module):
     """Whether a name is that of a module."""
     try:
@@ -192,23 +173,15 @@ def found(name):
     return None
 
 
-def home(name):
-    """Return the full name under which a function or class is defined; None for other objects."""
-    thing = (found(name) or [None])[-1]
-    if inspect.isclass(thing) or inspect.isroutine(thing):
-        full = f"{thing.__module__}.{thing.__qualname__}"
-        return full if full.startswith("dpcal.") else None
-    return None
-
-
 def resolve(app, env, node, text):
-    """Return a link for a reference that Sphinx does not find: to the object where it is defined.
+    """Return a link for a reference that Sphinx does not find: to the page of the public name.
 
-    An object without an entry of its own, a field or a constant, is found on its class or module.
-    A name of another package is shown as it is.
+    An object without an entry of its own, a field or a constant, is found on its class. Names of
+    other packages, and names that are not public, are shown as they are.
     """
     if node.get("refdomain") != "py":
         return None
+    objects = env.domains.python_domain.objects
     target, module, scope = (node.get(key) for key in ("reftarget", "py:module", "py:class"))
     inner = [f"{module}.{scope}.{target}"] if scope else []
     bases = (found(f"{module}.{scope}") or [])[-1:] if scope else []
@@ -222,23 +195,30 @@ def resolve(app, env, node, text):
         owners = found(name)
         if not owners:
             continue
-        if not name.startswith("dpcal"):
-            return text
         for owner in reversed(owners):
-            full = getattr(owner, "__qualname__", None)
-            full = f"{owner.__module__}.{full}" if full else getattr(owner, "__name__", "")
-            entry = env.domains.python_domain.objects.get(full)
-            if entry:
-                return make_refnode(
-                    app.builder, node["refdoc"], entry.docname, entry.node_id, text, full
-                )
-    return None
+            if entry := objects.get(PUBLIC.get(reference.home(owner))):
+                return link(app, node, entry, text)
+        return text
+    if entry := objects.get(SHORT.get(target)):
+        return link(app, node, entry, text)
+    # A name that is not public may be one of the module in which the page's object is defined; the
+    # first sentences of all objects are on the page of the API.
+    page = node["refdoc"].rpartition("/")[2]
+    described = (found(page) or [None])[-1]
+    inside = sys.modules.get(getattr(described, "__module__", ""))
+    return text if page == "api" or hasattr(inside, target.partition(".")[0]) else None
+
+
+def link(app, node, entry, text):
+    """Return a link to an entry of the API."""
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, text)
 
 
 def setup(app):
     """Connect the functions above to the build."""
     app.connect("source-read", list_pages)
-    app.connect("builder-inited", write_reference)
+    app.connect("builder-inited", write_pages)
+    app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("autodoc-process-docstring", shape)
     app.connect("autodoc-process-signature", sign)
     app.connect("missing-reference", resolve)

@@ -193,7 +193,7 @@ class Optimizer:
         Whether it is there to compare others with, and not recommended.
     beaten
         Name of an optimizer that ended lower at the same price on every convex loss of a study
-        (docs/optimizers.md), and is to be taken there; empty where none did.
+        (docs/explanation/optimizers.md), and is to be taken there; empty where none did.
     builder, function
         Functions that make and spend plans; by default those of its name in ``dpcal.calibrate`` and
         ``dpcal.optim``.

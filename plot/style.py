@@ -1,5 +1,6 @@
 r"""The house style of pictures: colours, pairs of axes, ticks, and a picture's file.
 
+An SVG picture follows its reader's setting: its colours are those of the day or of the night.
 Text is set in 10 points on a width of 4.9 inches, so that a picture can be read on a telephone.
 matplotlib is imported when a figure is made, and its global state is never touched.
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ __all__ = [
     "BLUE",
     "INK",
     "MUTED",
+    "NIGHT",
     "RED",
     "TARGET",
     "caption",
@@ -39,6 +42,16 @@ __all__ = [
 
 # Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
+# The colours of an SVG picture by night: black and white change places.
+NIGHT: Mapping[str, str] = {
+    "#000000": "#EEEEEE",
+    INK: "#EEEEEE",
+    MUTED: "#AAAAAA",
+    BLUE: "#66BBEE",
+    RED: "#EE8866",
+    "#E6E6E6": "#3A3A3A",
+    "#FFFFFF": "#131416",
+}
 TARGET: Mapping[str, Any] = {
     "linestyle": "",
     "marker": "D",
@@ -60,8 +73,10 @@ def figure_and_axes(title: str = "", *, height: float = 3.6) -> tuple[Any, Any]:
     return figure, axes
 
 
-def figure_and_panels(count: int, height: float) -> tuple[Any, list[Any]]:
-    """Return a figure with panels, two in a row at most, that share one scale."""
+def figure_and_panels(
+    count: int, height: float, *, columns: int = 2, shared: bool = True
+) -> tuple[Any, list[Any]]:
+    """Return a figure with panels, so many in a row at most, that share one scale or do not."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -69,11 +84,11 @@ def figure_and_panels(count: int, height: float) -> tuple[Any, list[Any]]:
         raise MissingExtra(f"Pictures need matplotlib: {extra('plot')}.") from error
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
-    columns = min(count, 2)
+    columns = min(count, columns)
     panels: list[Any] = []
     for place in range(count):
-        shared = panels[0] if panels else None
-        axes = figure.add_subplot(-(-count // columns), columns, place + 1, sharey=shared)
+        scale = panels[0] if panels and shared else None
+        axes = figure.add_subplot(-(-count // columns), columns, place + 1, sharey=scale)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#E6E6E6", linewidth=0.7)
         axes.set_axisbelow(True)
@@ -137,7 +152,22 @@ def _saved(figure: Any, kind: str, title: str, description: str) -> bytes:
     # Names inside an SVG follow from its title, so that two pictures fit on one page.
     with module.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
         figure.savefig(buffer, format=kind, dpi=_DPI, metadata=about)
-    return buffer.getvalue()
+    return _by_day_and_night(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
+
+
+def _by_day_and_night(picture: bytes) -> bytes:
+    """Return an SVG picture whose colours are names, for which its style has two sets of values."""
+    named = {colour.lower(): f"--dpcal-{colour[1:].lower()}" for colour in NIGHT}
+    text = re.sub(
+        "|".join(named), lambda found: f"var({named[found[0]]}, {found[0]})", picture.decode()
+    )
+    day = "".join(f"{name}:{colour};" for colour, name in named.items())
+    night = "".join(f"{named[colour.lower()]}:{value};" for colour, value in NIGHT.items())
+    style = (
+        f"<style>:root{{{day}}} svg text{{fill:var({named['#000000']})}}"
+        f" @media (prefers-color-scheme:dark){{:root{{{night}}}}}</style>"
+    )
+    return text.replace("<defs>", f"{style}<defs>", 1).encode()
 
 
 def save(figure: Any, path: Path, *, title: str = "", description: str = "") -> None:

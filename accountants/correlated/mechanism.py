@@ -8,7 +8,7 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
 For C with entries of both signs, the pair of abs(C) dominates
-(``docs/internals/correlated_proofs.md``, "Mixed signs"), so that every mechanism here is one with
+(``docs/explanation/correlated_noise.md``), so that every mechanism here is one with
 C >= 0.
 
 >>> from dpcal.accountants.matrix import Dense

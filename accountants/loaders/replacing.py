@@ -1,7 +1,7 @@
 """What does a replaced record cost where records draw batches? A bracket, from both sides.
 
 The pair of A = (1 / M) sum_j exp(t X_j - t^2 / 2) against B, the same at -t, is the worst one
-(docs/accountants.md, "Random allocation"), and its price has no product form. It lies
+(docs/explanation/batches.md, "Random allocation"), and its price has no product form. It lies
 
 * above that of a substitute that contributes nothing, and above that of the sum of an epoch's
   answers, alone: one Gaussian answer, whose variance is the sum of theirs;

@@ -2,8 +2,8 @@
 
 n = T b records; each of E epochs cuts a fresh uniform permutation of them into T batches of b.
 Every record is in one batch of an epoch, but others move when it does, and no dominating pair is
-known. The upper end is the theorem of docs/accountants.md, "Shuffled epochs"; the lower ends are
-attacks on one data set, in which all other records contribute -1.
+known. The upper end is the theorem of docs/explanation/batches.md, "Shuffled epochs"; lower ends
+are attacks on one data set, in which all other records contribute -1.
 
 If b does not divide n, one more batch is smaller. Above, whoever is told a random set of T batches
 that holds the record's faces T equal ones. Below, the record is in batch j with a probability p_j:

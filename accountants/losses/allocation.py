@@ -4,7 +4,7 @@ L is the mean of the likelihood ratios Y_j = exp(t_j X_j - t_j^2 / 2) of an epoc
 weighted by the probabilities p_j that a record draws them. Here t_j = 1 / sigma_j, and X_j are
 independent standard normal without the record. The loss is log L when a record is removed and
 -log L when it is added. These pairs dominate every adaptive choice of contributions
-(docs/accountants.md, "Random allocation"). Deltas are computed in ball arithmetic
+(docs/explanation/batches.md, "Random allocation"). Deltas are computed in ball arithmetic
 (:mod:`dpcal.accountants.inversion.puts`).
 
 Doubles have moments of an added record, E L^-c, c > 0, by the Gamma integral

@@ -36,22 +36,22 @@ _MOST_BATCHES = 1 << 27
 
 @Row(
     events.RandomAllocationDpEvent(2.0, 5),
-    "[random allocation](#random-allocation)",
+    "[random allocation](../explanation/batches.md#random-allocation)",
     largest=without_bound,
 )
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
-    """Return the pair of docs/accountants.md, "Random allocation"."""
+    """Return the pair of docs/explanation/batches.md, "Random allocation"."""
     sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     return _pairs(event, relation, (Group(sigma, count_of_batches(event.batches), 1.0),))
 
 
 @Row(
     events.UnequalAllocationDpEvent(((2.0, 5, 0.8), (2.0, 1, 0.2))),
-    "[batches that differ](#random-allocation)",
+    "[batches that differ](../explanation/batches.md#random-allocation)",
     largest=without_bound,
 )
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
-    """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
+    """Return the pair of docs/explanation/batches.md, "Random allocation", for unequal batches."""
     return _pairs(event, relation, _groups_of(event))
 
 

@@ -243,7 +243,8 @@ def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sid
 
 @Row(
     events.AllocatedDpEvent(events.DiscreteLaplaceDpEvent(0.5, 1), 2),
-    "[any mechanism on a batch](#any-mechanism-on-a-batch); blanked or replaced in sums",
+    "[any mechanism on a batch](../explanation/batches.md#any-mechanism-on-a-batch); "
+    "zero-out or replaced in sums",
     same=_epoch,
     largest=_largest_of_epoch,
 )

@@ -349,7 +349,7 @@ class RepeatedSelection(MomentBound):
 @Row(
     events.RepeatAndSelectDpEvent(events.GaussianDpEvent(1.0), 3.0, 1.0),
     "Papernot and Steinke 2022, Theorems 2 and 6; a law from [the profile of a run]"
-    "(#the-best-of-many-runs)",
+    "(../explanation/accountant.md#the-best-of-many-runs)",
 )
 def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
     single = decompose(event.event, relation)

@@ -90,7 +90,7 @@ def _mixture(event: events.MixtureOfGaussiansDpEvent, relation: str) -> Pairs:
 @Row(
     events.ExchangedRowsDpEvent(1.0, (0.0, 2.0), (0.9, 0.1)),  # type: ignore[call-arg]
     "a user's rows in batches of a fixed size: the same mixture, by the "
-    "[exchange of rows](#samplers-and-relations)",
+    "[exchange of rows](../explanation/batches.md#samplers-and-relations)",
 )
 def _exchanged_rows(event: events.ExchangedRowsDpEvent, relation: str) -> Pairs:
     if relation != "add-or-remove-one":

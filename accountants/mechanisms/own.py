@@ -235,7 +235,7 @@ def _sorted(values: Reals, logs: Reals, outside: float, log_finite: float | None
 
 @Row(
     from_pmf([0.6, 0.4], [0.4, 0.6]),
-    "[your own mechanism](your_own_mechanism.md), under the relation that it names",
+    "[your own mechanism](../how_to/own_mechanism.md), under the relation that it names",
     record="scaled",
 )
 def _pair(event: DominatingPairDpEvent, relation: str) -> Pairs:

@@ -52,7 +52,7 @@ _FAILURE, _OF_REPLACED = 1e-18, 3e-23
 # Most draws of one record that have points of their own.
 _MOST_DRAWS = 64
 _flint = lazy.Module("flint")
-SAMPLERS = "[samplers](#samplers-and-relations)"
+SAMPLERS = "[samplers](../explanation/batches.md#samplers-and-relations)"
 
 
 def poisson(q: float, sigma: float, relation: str) -> Pairs:

@@ -36,8 +36,8 @@ def _halved(event: Any, relation: str) -> float:
 
 @Row(
     events.ExponentialMechanismDpEvent(0.5),
-    "bounded range, and its [recursion](#how-the-answer-was-found) (Dong, Durfee and Rogers "
-    "2020); half if `monotone` and not replaced",
+    "bounded range, and its [recursion](../explanation/accountant.md#methods) (Dong, Durfee and "
+    "Rogers 2020); half if `monotone` and not replaced",
     record="stated",
     # Ranges add up along the steps from one record to the next.
     group=times("epsilon"),

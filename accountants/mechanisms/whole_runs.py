@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 @Row(
     events.CorrelatedGaussianDpEvent(None, None, 3.0),
-    "[correlated noise](correlated.md#which-accountant-answers)",
+    "[correlated noise](../how_to/correlated_noise.md#which-accountant-answers)",
     largest=without_bound,
     whole_run="pricing",
     equivalent=lambda event: annexes.pricing.equivalent(event),
@@ -30,7 +30,7 @@ def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs
 
 @Row(
     events.ShuffledEpochsDpEvent(3.0, 2, 1),
-    "[shuffled epochs](#shuffled-epochs), once in a composition",
+    "[shuffled epochs](../explanation/batches.md#shuffled-epochs), once in a composition",
     largest=without_bound,
     whole_run="shuffling",
 )

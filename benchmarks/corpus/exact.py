@@ -1,7 +1,7 @@
 """Delta of an event in balls or rational numbers, from its parameters alone; no accountant.
 
 The events are those of a row of the corpus, as JSON values. Each mechanism's pair is that of the
-theorem which docs/corpus.md names.
+theorem which docs/explanation/proofs.md names.
 
 >>> from flint import ctx
 >>> event = {"type": "GaussianDpEvent", "noise_multiplier": 2.0}
@@ -159,7 +159,7 @@ def _laplace(event: Event, times: int, relation: str, epsilon: Ball) -> Ball:
 def _sampled_pair(
     noise: Any, q: Ball, scale: Ball, shift: int, relation: str, direction: str
 ) -> Pair:
-    """Return the pair of noise on a Poisson sample (docs/accountants.md, "Samplers")."""
+    """Return the pair of noise on a Poisson sample (docs/explanation/batches.md)."""
     zero, one, moved = arb(0), arb(1), arb(shift)
     there, alone = [(zero, 1 - q), (moved, q)], [(zero, one)]
     if relation == "replace-one":

@@ -510,5 +510,6 @@ def warn_convex(name: str) -> None:
     """Warn of an optimizer that ended above DP-SGD on every convex loss of a study."""
     warn_caller(
         f"the loss is convex, and {name} ended above dpsgd at the same price on all of 54 "
-        "logistic regressions (docs/optimizers.md); calibrate.recommend predicts errors."
+        "logistic regressions (docs/explanation/optimizers.md); calibrate.recommend predicts "
+        "errors."
     )

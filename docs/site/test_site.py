@@ -11,7 +11,7 @@ import shutil
 import threading
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote_plus, unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -26,15 +26,30 @@ CHROMIUM = next(
 )
 PAGES = {
     "front": "docs/index.html",
-    "accountants": "docs/accountants.html",
-    "loaders": "docs/loaders.html",
-    "migrating": "docs/migrating.html",
-    "tables": "docs/tables.html",
-    "notebook": "notebooks/03_correlated_noise.html",
-    "reference": "docs/api/dpcal.accountants.html",
+    "tutorial": "docs/tutorials/table_to_model.html",
+    "how-to": "docs/how_to/loaders.html",
+    "table": "docs/how_to/migrating.html",
+    "command line": "docs/reference/command_line.html",
+    "mechanisms": "docs/reference/mechanisms.html",
+    "errata": "docs/reference/errata/kan.html",
+    "API": "docs/reference/api.html",
+    "name": "docs/reference/api/dpcal.accountants.epsilon.html",
+    "explanation": "docs/explanation/accountant.html",
+    "evaluation": "docs/explanation/evaluation.html",
+    "notebook": "notebooks/05_correlated_noise.html",
     "search": "search.html",
     "statement": "report/statement.html",
     "answers": "report/sp800-226.html",
+}
+# What a reader may look for, and the pages that answer it: one of them is a hit among the first.
+QUESTIONS = {
+    "microbatch": "how_to/pytorch",
+    "delta 0": "explanation/accountant|how_to/epsilon|tutorials/first_epsilon|reference/glossary",
+    "frozen BatchNorm": "how_to/pytorch",
+    "many releases": "how_to/releases|how_to/budgets|how_to/epsilon",
+    "epochs that shuffle": "how_to/loaders",
+    "Opacus": "how_to/pytorch|how_to/jax|how_to/migrating",
+    "poisson": "how_to/|explanation/|tutorials/",
 }
 SCREENS = {"desktop": (1280, 900), "phone": (390, 844)}
 
@@ -72,7 +87,7 @@ def test_no_link_is_dead():
 
 
 def test_every_document_is_on_the_site():
-    documents = [*(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    documents = [*(ROOT / "docs").glob("**/*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
     lost = [
         path.name
         for path in documents
@@ -158,13 +173,37 @@ def test_a_page_opens_without_a_fault(opened, name, screen, scheme):
     assert serious == []
 
 
-def test_the_search_needs_no_network(opened):
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_search_finds_the_guide_without_a_network(opened, question):
     goto, faults = opened
-    page = goto("search.html?q=shuffled+epochs")
+    page = goto(f"search.html?q={quote_plus(question)}")
     page.wait_for_selector("#search-results li a", timeout=20_000)
+    page.wait_for_function("document.querySelector('#search-results h2').innerText != 'Searching'")
     assert faults == []
-    found = [link.get_attribute("href") for link in page.query_selector_all("#search-results a")]
-    assert any("accountants" in link or "loaders" in link for link in found)
+    found = [link.get_attribute("href") for link in page.query_selector_all("#search-results li a")]
+    assert re.search(QUESTIONS[question], " ".join(found[:3])), found[:6]
+    assert [link for link in found if "_ext" in link] == []
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_tables_and_commands_fit_the_page(opened, screen):
+    """A table is no wider than its page on either screen; a command does not scroll at 1280."""
+    goto, _ = opened
+    page = goto("docs/index.html", screen=screen)
+    wide = []
+    for path in [*SITE.glob("docs/**/*.html"), *SITE.glob("notebooks/*.html")]:
+        if "reference/api/" in path.as_posix():
+            continue
+        page.goto(page.url.partition("docs/")[0] + path.relative_to(SITE).as_posix())
+        boxes = "article .table-wrapper" + (", article pre" if screen == "desktop" else "")
+        for text in page.evaluate(
+            f"""[...document.querySelectorAll("{boxes}")]
+            .filter(box => box.scrollWidth > box.clientWidth + 1)
+            .filter(box => box.matches(".table-wrapper") || box.innerText.includes("dpcal "))
+            .map(box => box.innerText.slice(0, 60))"""
+        ):
+            wide.append((path.relative_to(SITE).as_posix(), text))
+    assert wide == []
 
 
 def test_the_root_leads_to_the_front_page(opened):

@@ -44,7 +44,7 @@ A record whose contribution is NaN or infinite contributes zero, without a warni
 Sums are of whole numbers, and so is noise, from cryptographic bits
 (:mod:`dpcal.optim.boundary.noise`). A run whose seed is known to others is reproducible, not
 private. The same seed, plan and records give the same noise: that is refused within a process, and
-in forked ones, and must not happen across processes. See ``docs/security.md``.
+in forked ones, and must not happen across processes. See ``docs/explanation/boundary.md``.
 """
 
 from __future__ import annotations

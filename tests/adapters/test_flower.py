@@ -206,7 +206,7 @@ def test_a_removed_client_moves_a_round_by_what_is_priced(side, inner, without_n
 
 def test_what_flower_lets_through_is_what_the_page_says(without_noise):
     """Values that are not finite, no change, arrays in another order, metrics, one node for all."""
-    page = " ".join((ROOT / "docs" / "other_libraries.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "how_to" / "jax.md").read_text().split())
     wrapper, mod = WRAPPERS["server"]
 
     def after(reply):
@@ -235,7 +235,7 @@ def test_what_flower_lets_through_is_what_the_page_says(without_noise):
 def test_the_program_of_the_page_runs(without_noise):
     """Rounds of 20 of 500 clients, until Flower refuses one."""
     names = {}
-    exec(program("other_libraries.md", "Flower: `Accountant`"), names)
+    exec(program("how_to/jax.md", "Flower"), names)
     made, accountant = names["strategy"], names["accountant"]
     model = ArrayRecord({name: Array(each) for name, each in MODEL.items()})
 

@@ -147,7 +147,7 @@ def test_one_person_moves_a_sum_by_what_is_priced(asked, bounds, noise, sums):
 
 def test_what_pipeline_dp_lets_through_is_what_the_page_says():
     """A value that is no number, and a pipeline that is run again."""
-    page = (ROOT / "docs" / "other_libraries.md").read_text()
+    page = (ROOT / "docs" / "how_to" / "jax.md").read_text()
     for sentence in ("clips a NaN to NaN", "is to be run once"):
         assert sentence in page
     rows = [*ROWS, (2_000, 0, math.nan)]
@@ -164,7 +164,7 @@ def test_what_pipeline_dp_lets_through_is_what_the_page_says():
 
 def test_the_program_of_the_page_runs(capsys):
     names = {}
-    exec(program("other_libraries.md", "PipelineDP: `BudgetAccountant`"), names)
+    exec(program("how_to/jax.md", "PipelineDP"), names)
     assert "ward 0" in capsys.readouterr().out
     assert 0.99 < names["accountant"].epsilon <= 1.0
 

@@ -10,19 +10,20 @@ from _tree import program
 from dpcal import accountants
 from dpcal.adapters.loaders import AllocationSampler
 
-# Headings of the page of adapters, by the package that a program is for.
+# Page and heading, by the package that a program is for.
 HEADINGS = {
-    "torch": "PyTorch: `Guard(model, plan)`",
-    "opacus": 'Opacus: `accountant="dpcal"`',
-    "flwr": "Flower: `Accountant`",
-    "optax": "JAX: private gradients",
+    "torch": ("how_to/pytorch.md", "A private training loop"),
+    "torch.utils.data": ("how_to/pytorch.md", "A loader in place of shuffle=True"),
+    "opacus": ("how_to/pytorch.md", "Opacus"),
+    "flwr": ("how_to/jax.md", "Flower"),
+    "optax": ("how_to/jax.md", "JAX"),
 }
 
 
-def block(package, number=0):
-    if importlib.util.find_spec(package) is None:
+def block(package):
+    if importlib.util.find_spec(package.partition(".")[0]) is None:
         pytest.skip(f"{package} is not installed; `python -m benchmarks adapters` installs it")
-    return program("other_libraries.md", HEADINGS[package], number)
+    return program(*HEADINGS[package])
 
 
 def most(words):
@@ -43,7 +44,7 @@ def test_a_printed_block_runs_alone_and_stays_within_its_epsilon(
 
 def test_the_block_of_samplers_prints_their_price(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    exec(block("torch", 1), {})
+    exec(block("torch.utils.data"), {})
     words = capsys.readouterr().out.split()
     event = AllocationSampler(2_000, 10).event(1.1, 5)
     assert float(words[0]) == accountants.epsilon(event, delta=1e-6)
@@ -55,7 +56,7 @@ def test_the_block_of_samplers_prints_their_price(tmp_path, monkeypatch, capsys)
 def test_a_program_runs_from_a_wheel(installed, tmp_path, package):
     source = tmp_path / "door.py"
     if package == "sklearn":
-        page = program("scikit_learn.md", "A complete program")
+        page = program("how_to/scikit_learn.md", "A complete program")
         source.write_text(doctest.script_from_examples(page))
     else:
         source.write_text(block(package))

@@ -66,9 +66,9 @@ def test_a_removed_client_is_replaced_in_a_round_of_a_fixed_number():
 
 
 def test_the_numbers_of_the_page():
-    """100 rounds with multiplier 3 at delta 1e-6, as docs/other_libraries.md prints them."""
+    """100 rounds with multiplier 3 at delta 1e-6, as docs/how_to/jax.md prints them."""
     told = {"noise_multiplier": 3.0, "sample_size": 20, "sampling_method": "no-amplification"}
-    page = (ROOT / "docs" / "other_libraries.md").read_text()
+    page = (ROOT / "docs" / "how_to" / "jax.md").read_text()
     secret = {"population_size": 500, "secret_draws": True}
     for event, digits, number in (
         (round_event(**told, population_size=500), 2, "53.16"),

@@ -42,9 +42,9 @@ def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(cli, train, t
     assert "table.csv" in text
 
 
-def test_the_book_of_the_page_on_security_pays_for_training(cli, train):
+def test_the_book_of_the_page_on_the_boundary_pays_for_training(cli, train):
     """A run that does not fit leaves it as it was; one under another relation is told the way."""
-    page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    page = " ".join((ROOT / "docs/explanation/boundary.md").read_text(encoding="utf-8").split())
     (line,) = re.findall(r"`(optim\.BudgetBook\(.*?\))`", page)
     book = eval(line, {"optim": optim})
     asked = [*train, "--delta 1e-7 --budget", book.path]

@@ -22,7 +22,7 @@ def test_the_price_of_each_assumption_about_sampling(cli, gaussian_delta):
     run = "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --delta 1e-5"
     table = cli("samplers", run)
     assert "is a bracket" in table
-    assert table in (ROOT / "docs" / "loaders.md").read_text()
+    assert table in (ROOT / "docs" / "how_to" / "loaders.md").read_text()
     words = " ".join(table.split())
     assert all(name in words and each.assumes in words for name, each in SAMPLERS.items())
     told = cli.json("samplers", run, "--only poisson,without-replacement,shuffled-epochs")

@@ -17,7 +17,7 @@ from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.mechanisms.row import rows
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
-PAGE = ROOT / "docs" / "accountants.md"
+PAGE = ROOT / "docs" / "reference" / "mechanisms.md"
 GAUSSIAN = events.GaussianDpEvent(1.0)
 # Expressions of events, by the name of a table, as the file explains.
 WRITTEN = tomllib.loads((DATA / "events.toml").read_text(encoding="utf-8"))
@@ -64,7 +64,7 @@ def verdict(answer):
 
 
 def page(text):
-    """Return the text of ``docs/accountants.md`` with the table of all rows and their answers."""
+    """Return the text of the page of mechanisms with the table of all rows and their answers."""
     lines = [("event", *RELATIONS, "by"), ("---",) * (2 + len(RELATIONS))]
     for place, row in enumerate(ROWS):
         stated = ", as stated" if row.record == "stated" else ""

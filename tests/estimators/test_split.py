@@ -145,8 +145,8 @@ def test_parts_that_learn_and_are_not_private_are_named(part, told):
 
 
 def test_the_page_names_every_transformer_and_what_it_learns():
-    page = (ROOT / "docs" / "scikit_learn.md").read_text()
-    section = page.partition("## What may stand before")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "how_to" / "scikit_learn.md").read_text()
+    section = page.partition("## Parts of a pipeline")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| ")][1:]
     listed = {name.strip(): learns for names, learns in rows for name in names.split(",")}
     for name, kind in all_estimators("transformer"):

@@ -62,7 +62,7 @@ def test_fits_are_rows_of_the_book_and_cost_their_composition(tmp_path, capsys):
 
 
 def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path, capsys):
-    """So the line of docs/security.md makes a book for optimizers, estimators and commands."""
+    """So the line of the page on the boundary makes a book for all that can be charged."""
     for relation in ("add-or-remove-one", "replace-special"):
         path, total = tmp_path / relation, {"epsilon": 3.0, "delta": 1e-6}
         book = BudgetBook(path, **total)

@@ -5,7 +5,6 @@ import importlib
 import pkgutil
 import re
 import runpy
-import shlex
 import tomllib
 
 import pytest
@@ -13,7 +12,7 @@ from _modules import ROOMS, missing, paths
 from _tree import DATA, ROOT
 
 from dpcal.accountants.mechanisms import row
-from dpcal.commands import cli
+from dpcal.calibrate.papers import PAPERS, load
 from dpcal.optim import registry
 
 # Modules without an example, and why; one that is no longer needed fails its test.
@@ -54,24 +53,29 @@ def test_a_page_has_one_title():
         assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1, page
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/first_steps.md"])
-def test_commands_of_the_first_pages_are_understood(page):
-    text = (ROOT / page).read_text()
-    commands = re.findall(r"^ {4,}dpcal (.*)$", text, re.MULTILINE)
-    assert commands
-    for command in commands:
-        words = shlex.split(command, comments=True)
-        assert cli._parser(words[0]).parse_args(words[1:]).json is False
+def test_the_front_page_is_short_and_its_numbers_are_those_of_their_sources():
+    page = " ".join((ROOT / "README.md").read_text().split())
+    assert page.count(" ") < 620
+    (loaders,) = (ROOT / "docs").rglob("loaders.md")  # with the table of a command, which is tested
+    prices = re.findall(r"\d+\.\d+", page.split("**Loaders.**")[1].split(" - ")[0])
+    assert len(prices) == 3
+    assert [price for price in prices if price not in loaders.read_text()] == []
+    printed = [wrong.printed.kind for paper in PAPERS for wrong in load(paper).errata]
+    refuted = sum(kind not in ("prose", "loose") for kind in printed)
+    assert f"refutes {refuted} printed statements of six papers" in page
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_tables_of_loaders_agree(page):
-    """The full table is that of a command, which its own test runs."""
-    full = (ROOT / "docs" / "loaders.md").read_text()
-    table = (ROOT / page).read_text().split("| loader | epsilon |")[1].split("\n\n")[0]
-    prices = re.findall(r"\d+\.\d+", table)
-    assert len(prices) >= 4
-    assert [price for price in prices if price not in full] == []
+def test_every_public_name_has_a_page_and_a_question(monkeypatch):
+    """Epsilon comes first, and what is public is on no list by chance."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    reference = importlib.import_module("reference")
+    here = [name for name in reference.PUBLIC if not missing(f"dpcal.{name}")]
+    monkeypatch.setattr(reference, "PUBLIC", here)
+    groups = reference.grouped()
+    names = [name for group in groups.values() for name in group]
+    assert names[0] == "dpcal.accountants.epsilon"
+    assert sorted(names) == sorted(set(reference.public_names().values()))
+    assert len(groups["Other names"]) < 60
 
 
 def test_the_map_names_every_folder_of_code():

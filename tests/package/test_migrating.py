@@ -11,7 +11,7 @@ import pytest
 from _tree import DATA, ROOT
 
 SECTIONS = re.compile(r"^## (.+?)\n.*?```python\n(from|import)(.*?)```", re.DOTALL | re.MULTILINE)
-PAGE = (ROOT / "docs" / "migrating.md").read_text()
+PAGE = (ROOT / "docs" / "how_to" / "migrating.md").read_text()
 BEFORE = {name: first + rest for name, first, rest in SECTIONS.findall(PAGE)}
 RECORDED = json.loads((DATA / "migrating.json").read_text())
 

@@ -35,7 +35,7 @@ def test_the_source_distribution_holds_what_it_is_built_and_tested_from(source_d
     read = {".ambr", ".json", ".py", ".toml"}
     tests = {path for path in ROOT.glob("tests/**/*") if path.suffix in read}
     assert kernels | {path.relative_to(ROOT).as_posix() for path in tests} <= names
-    made = re.compile(r"\.(so|c|pyc|html)$|^(build|\.venv|\.git|docs/api)/")
+    made = re.compile(r"\.(so|c|pyc|html)$|^(build|\.venv|\.git|docs/reference/(api|errata))/")
     pages = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("report/templates/*")}
     assert pages <= names
     assert {name for name in names if made.search(name)} - pages == {"docs/site/index.html"}

@@ -14,7 +14,7 @@ costs no more (compare Feldman and Shenfeld 2025). Epochs that repeat their roun
 observation of a longer contribution.
 
 **Residues.** A larger covariance of the likelihood terms never costs less
-(docs/internals/correlated_proofs.md, "Mixed signs"). Let the adversary know the round modulo w,
+(docs/explanation/correlated_noise.md). Let the adversary know the round modulo w,
 which does not depend on the record. Two rounds are then the same, or w or more apart, where columns
 of C overlap little or not at all. So the covariance of two patterns is at most c + (d - c) 1{the
 same}, with d the largest squared norm of a pattern and c the largest overlap of two that are w or

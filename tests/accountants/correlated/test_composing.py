@@ -11,7 +11,7 @@ from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.pricing import equivalent
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
-PAGE = ROOT / "docs" / "correlated.md"
+PAGE = ROOT / "docs" / "how_to" / "correlated_noise.md"
 T, DELTA = 200, 1e-5
 NAMES = ("auto", "characteristic", "renyi", "pld", "prv")
 HISTOGRAM = events.GaussianDpEvent(4.0)

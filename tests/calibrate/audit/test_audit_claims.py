@@ -56,9 +56,9 @@ def test_no_true_or_false_claim_is_refused_as_empty(section):
 
 
 def test_the_page_states_how_many_textbook_inequalities_are_proved():
-    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "audit.md").read_text(encoding="utf-8")
     proved, without = (len(claims("textbook", status)) for status in ("PROVED", "OPEN"))
-    assert f"proves {proved} of {proved + without} inequalities" in " ".join(page.split())
+    assert f"it proves {proved} of {proved + without} inequalities" in " ".join(page.split())
 
 
 PAPER = """

@@ -105,11 +105,11 @@ def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
 @pytest.mark.slow
 def test_the_program_of_the_page_runs():
     names = {"__name__": "__main__"}
-    exec(program("scale.md", "One data set on a Dask cluster"), names)
+    exec(program("how_to/many_machines.md", "One data set on a Dask cluster"), names)
     try:
         assert names["result"].complete
         assert names["result"].epsilon(1e-8) <= 2.0
-        exec(program("scale.md", "One data set on a Dask cluster", 1), names)
+        exec(program("how_to/many_machines.md", "One data set on a Dask cluster", 1), names)
         assert names["model"].epsilon_spent_ <= 1.0
     finally:
         names["client"].cluster.close()
