@@ -32,7 +32,7 @@ PUBLIC = reference.public_names()
 SHORT = {full.rpartition(".")[2]: full for full in reversed(PUBLIC.values())}
 
 project = "dpcal"
-author = "The dpcal developers"
+author = copyright = "The dpcal developers"  # noqa: A001
 release = version = metadata.version("dpcal")
 html_title = f"dpcal {release}"
 html_last_updated_fmt = "%Y-%m-%d"
@@ -201,8 +201,12 @@ def resolve(app, env, node, text):
         return text
     if entry := objects.get(SHORT.get(target)):
         return link(app, node, entry, text)
-    # The first sentence of an object stands here without the object's module.
-    return text if node["refdoc"] == "docs/reference/api" else None
+    # A name that is not public may be one of the module in which the page's object is defined; the
+    # first sentences of all objects are on the page of the API.
+    page = node["refdoc"].rpartition("/")[2]
+    described = (found(page) or [None])[-1]
+    inside = sys.modules.get(getattr(described, "__module__", ""))
+    return text if page == "api" or hasattr(inside, target.partition(".")[0]) else None
 
 
 def link(app, node, entry, text):

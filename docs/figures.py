@@ -138,8 +138,8 @@ def accountants():
     note(below, "RDP", (steps[1], over["RDP"][1]), (6, 0), color=INK)
     note(below, "Gaussian limit", (steps[1], over["Gaussian limit"][1]), (6, -6), color=RED)
     close = max(*over["PLD"], *over["PRV"])
-    text = f"PLD and PRV (to 10,000 steps): at most {close:.1f} % above"
-    note(below, text, (130, 0), (60, 26), color=INK)
+    text = f"PLD, PRV: at most {close:.1f} % above"
+    note(below, text, (10**6, 0), (-4, 26), color=INK, ha="right")
     note(below, "below the truth: a false claim", (10**6, lowest), (-4, 4), color=RED, ha="right")
     for axes in (above, below):
         axes.set(xscale="log", xlim=(100, 10**6))
@@ -211,7 +211,8 @@ def utility(seeds=30, draws=2_000):
         axes.set_ylabel("R^2" if ranges else "accuracy", fontsize=9)
         axes.set_ylim(bottom=min(common, means[0]) - 0.08)
         axes.tick_params(labelsize=8)
-    figure.supxlabel("epsilon", fontsize=10)
+    for axes in panels[2:]:
+        axes.set_xlabel("epsilon")
     rest = ", ".join(f"{name} {value}" for name, value in enough.items())
     return figure, (
         f"Least epsilon of the six at which privacy costs less than one standard deviation of the "

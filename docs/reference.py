@@ -18,10 +18,16 @@ from dpcal.optim.registry import OPTIMIZERS
 
 # Packages and modules with public names. An object is described under the first that has it.
 PUBLIC = (
-    *("accountants", "accountants.events", "accountants.correlated", "accountants.matrix"),
+    *(
+        "errors",
+        "accountants",
+        "accountants.events",
+        "accountants.correlated",
+        "accountants.matrix",
+    ),
     *("calibrate", "calibrate.correlated", "calibrate.papers"),
     *("optim", "optim.minimax", "optim.attacks", "optim.registry"),
-    *("estimators", "tables", "report", "plot", "errors", "adapters.torch", "adapters.opacus"),
+    *("estimators", "tables", "report", "plot", "adapters.torch", "adapters.opacus"),
     *("adapters.optax", "adapters.flower", "adapters.pipeline_dp", "adapters.loaders"),
     *("adapters.ranks", "adapters.rounds", "adapters.stepwise"),
 )
@@ -31,16 +37,21 @@ QUESTIONS = {
     "What does a run cost?": """
         accountants.epsilon delta log_delta compare epsilon_profile privacy_profile Epsilon Delta
         LogDelta EpsilonProfile PrivacyProfile Comparison
-        calibrate.compare_samplers compare_batches SampledRun SampledBatches""",
+        CharacteristicAccountant RenyiAccountant renyi_order
+        calibrate.compare_samplers SamplerRow compare_batches BatchTable BatchRow Batches
+        SampledRun SampledBatches register_sampler""",
     "What does it mean for a person?": """
         accountants.attack_risk trade_off true_positive_rate advantage bayes_success gdp_mu
         trade_off_from_deltas TradeOff Risk""",
     "How much noise does a target need?": """
         calibrate.noise_multiplier noise_multipliers noise_multiplier_for_risk batch_size steps
-        sampling_probability compare Calibrated recommend Recommendation""",
+        sampling_probability compare Calibrated Noise Needed Needs Correlation
+        recommend Recommendation""",
     "How is a bound proved?": """
         accountants.certify verify_certificate Certificate""",
-    "Which mechanisms are there?": "accountants.events",
+    "Which mechanisms are there?": """
+        accountants.events accountants.from_pmf from_pld from_profile PrivacyLoss Gaussian
+        SampledGaussian grid Grid""",
     "What does correlated noise cost?": """
         accountants.correlated accountants.matrix calibrate.correlated
         calibrate.compare_strategies""",
@@ -51,13 +62,15 @@ QUESTIONS = {
     "Which optimizer runs a plan?": """
         optim.run dpsgd noisy_gd correlated_dpsgd kl_spider proximal_point adaptive_gd spiderboost
         tree_spider recursive_regularization jl_glm gauss_psgd distributed_psgd dp_rgda dp_sgda
-        privatediff sto_spider ada_dp_spider select_point fit_linear algorithm optim.registry""",
+        privatediff sto_spider ada_dp_spider select_point fit_linear LinearSettings algorithm Run
+        Result Progress Trace Selection DistributedResult SecondOrderResult curvature Curvature
+        released replaying optim.registry""",
     "Which losses are there?": """
         optim.Logistic Softmax Squared Huber Cauchy Welsch Sigmoid MLP KAN FromGradients Users
-        Objective check_objective optim.minimax""",
+        Objective check_objective optim.Minimax optim.minimax""",
     "Who keeps the budget?": """
         optim.BudgetBook Ledger PrivateOracle Oracle Partitioned Silo accountants.Account Odometer
-        PrivacyFilter calibrate.releases tuning choose_examples""",
+        PrivacyFilter calibrate.releases Release tuning TuningPrice choose_examples""",
     "Is a paper right?": "calibrate.audit theory theorem_at calibrate.papers",
     "Does a run keep its claim?": "optim.attacks",
     "A table": "tables report",

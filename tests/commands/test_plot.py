@@ -1,6 +1,7 @@
 """What is drawn is bounded by closed forms, and each picture says what it is of."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -100,3 +101,15 @@ def test_a_picture_of_samplers_has_a_row_each(drawn):
     told, words = drawn("samplers", sizes)
     assert [row["sampler"] for row in told["samplers"]] == list(SAMPLERS)
     assert "600 records, batches of 100, 1 passes, noise of 2.0 clipping norms" in words
+
+
+def test_an_svg_picture_has_each_colour_by_day_and_by_night():
+    figure, axes = dpcal.plot.figure_and_axes("A title")
+    axes.plot([0, 1], color=dpcal.plot.BLUE)
+    text = dpcal.plot.svg(figure, title="A title", description="a line")
+    style, _, drawn = text.partition("</style>")
+    day, night = style.split("prefers-color-scheme:dark")
+    used = set(re.findall(r"var\((--dpcal-\w+)", drawn))
+    assert len(used) >= 4
+    assert all(f"{name}:" in day and f"{name}:" in night for name in used)
+    assert not re.search(r"(fill|stroke): #", drawn)

@@ -65,6 +65,19 @@ def test_the_front_page_is_short_and_its_numbers_are_those_of_their_sources():
     assert f"refutes {refuted} printed statements of six papers" in page
 
 
+def test_every_public_name_has_a_page_and_a_question(monkeypatch):
+    """Epsilon comes first, and what is public is on no list by chance."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    reference = importlib.import_module("reference")
+    here = [name for name in reference.PUBLIC if not missing(f"dpcal.{name}")]
+    monkeypatch.setattr(reference, "PUBLIC", here)
+    groups = reference.grouped()
+    names = [name for group in groups.values() for name in group]
+    assert names[0] == "dpcal.accountants.epsilon"
+    assert sorted(names) == sorted(set(reference.public_names().values()))
+    assert len(groups["Other names"]) < 60
+
+
 def test_the_map_names_every_folder_of_code():
     page = (ROOT / "docs" / "architecture.md").read_text()
     folders = {
