@@ -1,4 +1,4 @@
-"""Is an input valid? Checks of arrays, and sums of rows that are clipped one by one.
+"""Checks of arrays, and sums of rows that are clipped one by one.
 
 >>> import numpy as np
 >>> numbers("X", [[1, 2]]).dtype
@@ -41,7 +41,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Number of rows whose norms are computed at once: 1 MB of copies at 64 columns.
+# Rows of one call, so that copies stay small: 1 MB at 64 columns.
 _BLOCK = 2048
 
 
@@ -138,7 +138,7 @@ def numbers_of(name: str, values: ArrayLike) -> Vector:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        # The message of numpy holds the value that it could not read, which may be a record's.
+        # The message of numpy shows the value that it could not read, which may be a record's.
         raise TypeError(
             f"{name} must be an array of real numbers, got values of other types."
         ) from None

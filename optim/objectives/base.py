@@ -1,4 +1,4 @@
-"""What is minimised? The mean loss of a model over the records, plus a regulariser.
+"""Objectives: the mean loss of a model over the records, plus a regulariser.
 
 Nothing here is private by itself: losses, gradients, constants and optima are functions of the
 records. Only the answers of :class:`dpcal.optim.PrivateOracle` may leave a private run.
@@ -59,7 +59,6 @@ __all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
 BLOCK_BYTES = 1 << 24
-# Largest number of records in a block.
 _MOST_RECORDS = 1024
 
 _SUMS = "records are clipped and added at the boundary; override record_gradients or contributions"
@@ -104,10 +103,10 @@ class Objective:
     group_size
         Where records are persons, the largest number of rows of one; None where they are rows.
     read_from_data
-        Names of what was read off the records to make the objective, as ``("classes",)``: no claim
-        covers it, and statements of runs name it.
+        Names of the facts that were read off the records to make the objective, such as
+        ``("classes",)``: no claim covers them, and statements of runs name them.
     linear_loss
-        For linear models, whose defaults :class:`dpcal.calibrate.defaults.Defaults` knows: the name
+        For linear models that :class:`dpcal.calibrate.defaults.Defaults` has settings for: the name
         of the loss, and the largest number that the loss of a record is multiplied by.
     checked
         Whether oracles take the objective without a test. Otherwise they test it once, on a few
@@ -117,7 +116,7 @@ class Objective:
     kernel
         Compiled form of the gradients and losses of single records, if there is one.
     rows_are_arrays
-        Whether the numbers of all records are asked about as an array, or as
+        Whether oracles pass the row numbers of all records as an array, or as
         :class:`dpcal.optim.objectives.arrays.AllRows`, which does not grow with them.
     """
 
@@ -132,7 +131,8 @@ class Objective:
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
     kernel: ClippedSum | None = None
-    # Of the bound, for parts of a gradient that are clipped apart.
+    # Share of the bound, and number of entries, of each part of a gradient that is clipped
+    # separately.
     _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
@@ -148,14 +148,13 @@ class Objective:
                     "nothing shows that a computed one reads no record."
                 )
         if "checked" not in vars(cls):
-            # This package's own classes are tested with the package; classes that users derive
-            # from them are not.
             cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
 
     def record_gradients(self, w: Vector, rows: Rows) -> ArrayLike:
         """Return the gradient of each of ``rows``, not clipped, shape (m, dimension).
 
-        Each must depend on that record and on ``w`` alone: no statistics of a batch, no memory.
+        Each gradient must depend only on its record and on ``w``: no statistics of a batch, no
+        memory.
         """
         if not isinstance(self.kernel, ClippedSum):
             raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
@@ -241,7 +240,7 @@ class Objective:
         state = hashlib.blake2b(digest_size=32)
         for w in self._places():
             for table in self.tables(np.arange(self.n, dtype=np.intp), w):
-                # Gradients that count as zero are all alike.
+                # All gradients that count as zero have one digest.
                 state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
         return state.digest()
 
@@ -333,17 +332,16 @@ def least_of(
 
 
 class Labelled(Objective):
-    """An objective of records with labels of declared classes; records with others are blank.
+    """An objective of records with labels of declared classes; others are ignored.
 
     Attributes
     ----------
     classes_, weights
-        The classes, in sort order, and what losses of their records are multiplied by, shape (K,),
-        or None for 1.
+        The classes, in sort order, and the numbers that losses of their records are multiplied by,
+        shape (K,), or None for 1.
     """
 
     weights: Vector | None = None
-    # The largest number that the loss of a record is multiplied by.
     largest_weight: float = 1.0
 
     def _read(
@@ -372,7 +370,7 @@ class Labelled(Objective):
         return codes("y", labels, self.classes_)
 
     def _table(self, X: ArrayLike, y: ArrayLike, *given: Any, **how: Any) -> Vector:
-        """Return records, blank ones as zeros; keep their number, columns and classes.
+        """Return records, ignored ones as zeros; keep their number, columns and classes.
 
         Further arguments are those of :meth:`_read`.
         """
@@ -381,7 +379,6 @@ class Labelled(Objective):
         if place.shape != known.shape:
             raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
         self.n, self._columns = X.shape
-        # Blank records have no class; the number -1 stands for that.
         self._class = sealed(np.where(known, place, -1))
         return blanked(X, self._class >= 0)
 
