@@ -29,7 +29,7 @@ from dpcal.optim.first_order.dpsgd import dpsgd
 
 __all__ = ["correlated_dpsgd"]
 
-# The algorithm, without the driver's keywords; noise is the plan's.
+# DP-SGD's loop without the driver's keywords; the plan fixes the noise.
 steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 
@@ -78,7 +78,7 @@ def correlated_dpsgd(
     Returns
     -------
     Result
-        Its epsilon is that of the whole plan, also if the run stopped early.
+        Its epsilon is the whole plan's, also if the run stopped early.
 
     References
     ----------

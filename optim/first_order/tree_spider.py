@@ -83,7 +83,7 @@ def _leaf(
     leaf: int,
     depth: int,
 ) -> list[tuple[Vector, Vector]]:
-    """Return the pairs (iterate, estimate) from the root to a leaf, given those of the last leaf.
+    """Return pairs (iterate, estimate) from the root to a leaf, given the last leaf's pairs.
 
     Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
     ends in; all nodes below it are left children.
@@ -97,7 +97,7 @@ def _leaf(
 
 
 def _shape(plan: Plan) -> tuple[int, int]:
-    """Return depth and rounds of a plan whose queries are those of a tree."""
+    """Return depth and rounds of a plan; refuse a plan without the queries of a tree."""
     differences = ("gradient difference",) * (len(plan.queries) - 1)
     root, *nodes = planned(plan, "gradient", *differences)
     for j, query in enumerate(nodes, start=1):

@@ -1,4 +1,4 @@
-"""Which parameters are x and which are y? The two blocks of a run: where they start and end.
+"""The two blocks of a run, x and y: their sizes, their starts and their ends.
 
 >>> from dpcal.optim.minimax import Box
 >>> blocks = Blocks((2, 1), Box(0.0, 1.0))
@@ -103,7 +103,7 @@ class MinimaxResult(Result):
     Parameters
     ----------
     primal_dimension
-        d1: ``w`` is (x, y), of which x are the first d1 numbers.
+        Number d1 of leading entries of ``w`` = (x, y) that are x.
     status
         ``"certified"``: x is the anchor of an escape phase that lasted as long as planned, the
         algorithm's sign of a second-order stationary point, not a proof: estimates are noisy.

@@ -82,8 +82,8 @@ class Objective:
 
     Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
     numbers in [0, n), possibly none; and a bound > 0 on each record's contribution, ``max_norm`` on
-    its L2 norm or ``max_loss`` on its size, infinite for no clipping. A record whose contribution
-    is NaN or infinite contributes zero.
+    its L2 norm or ``max_loss`` on its size, infinite for no clipping. A contribution that is NaN or
+    infinite counts as zero.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Objective:
         return np.array([self.kernel.losses(w, row) for row in rows[:, np.newaxis]])
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """Return the gradients of ``rows`` at w, minus those at v if given, for oracles to sum.
+        """Return the gradients of ``rows`` at w, minus gradients at v if given, for oracles to sum.
 
         Here the compiled form, or :meth:`record_gradients`, in blocks; subclasses may hand over
         factors of them. An array of shape (m, dimension) will do.
@@ -209,7 +209,7 @@ class Objective:
         return (some.copy() for some in in_blocks(rows, size))
 
     def tables(self, rows: Rows, *at: Vector) -> Iterator[Vector]:
-        """Yield the gradients of ``rows`` at w, minus those at v if given, in blocks of rows."""
+        """Yield the gradients of ``rows`` at w, minus gradients at v if given, in blocks."""
         for some in self.blocks(rows):
             shape = len(some), self.dimension
             found = [
@@ -372,7 +372,7 @@ class Labelled(Objective):
     def _table(self, X: ArrayLike, y: ArrayLike, *given: Any, **how: Any) -> Vector:
         """Return records, ignored ones as zeros; keep their number, columns and classes.
 
-        Further arguments are those of :meth:`_read`.
+        See :meth:`_read` for further arguments.
         """
         X, known = records_of(X)
         place = self._read(y, *given, **how)

@@ -71,8 +71,8 @@ def check_objective(
         least 1.
     smoothness
         L1 > 0 of one record's loss, if a theorem is to be used that needs it. VacuousSchedule, a
-        warning, names a row whose gradients change faster. The gradients of a hinge do: theorems
-        for smooth losses then promise nothing, while privacy holds.
+        warning, names a row with gradients that change faster. The gradients of a hinge do:
+        theorems for smooth losses then promise nothing, while privacy holds.
     """
     validate.instance(Objective, objective=objective)
     rng = np.random.default_rng(validate.seed(seed=seed))
@@ -119,7 +119,7 @@ def screen(objective: Objective) -> None:
 
 
 def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bool:
-    """Return whether sums over a few rows are right; a function of these rows alone."""
+    """Return whether sums over a few rows are right; a function of only these rows."""
     try:
         with np.errstate(all="ignore"):
             _check_all_sums(objective, w, v, rows)

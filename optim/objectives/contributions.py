@@ -214,7 +214,7 @@ class Products(Contributions):
         return high
 
     def _shrunk(self, bound: float) -> Iterable[list[Pair]]:
-        """Yield pairs whose products are clipped to the bound, up to rounding."""
+        """Yield pairs with products clipped to the bound, up to rounding."""
         for pairs in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
             norms = self._norms(pairs)
             kept = np.isfinite(norms)
@@ -238,7 +238,7 @@ class Products(Contributions):
 
 
 class Kernel(Contributions):
-    """Gradients of ``rows`` at w, minus those at v if given, in compiled code."""
+    """Gradients of ``rows`` at w, minus the gradients at v if given, in compiled code."""
 
     def __init__(self, kernel: ClippedSum, rows: Rows, w: Vector, v: Vector | None = None) -> None:
         self.kernel, self.rows, self.w, self.v = kernel, rows, w, v
@@ -373,7 +373,7 @@ def _checked(
 
 
 def gradients(objective: Any, rows: Rows, *at: Vector) -> Contributions:
-    """Return the gradients of an objective's rows at w, minus those at v if given."""
+    """Return the gradients of an objective's rows at w, minus the gradients at v if given."""
     return _checked(objective, objective.contributions(rows, *at), objective.dimension, rows)
 
 

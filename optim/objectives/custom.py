@@ -119,7 +119,7 @@ class FromGradients(Objective):
 
 
 class Users(FromGradients):
-    """An objective whose records are persons: user-level sampling and clipping.
+    """An objective with one record a person: user-level sampling and clipping.
 
     A person's gradient is the sum over the first ``group_size`` of the person's rows, in their
     order; more are never read, whoever else there is. It is clipped as a whole, so that a person
@@ -130,7 +130,7 @@ class Users(FromGradients):
     Parameters
     ----------
     objective
-        Objective whose records are the rows.
+        Objective with one record a row.
     owners
         Who each row is about, shape (objective.n,): numbers or texts. Two are one person if their
         texts are the same.
