@@ -43,8 +43,7 @@ from dpcal.optim.registry import find
 
 __all__ = ["OneRun", "one_run", "plant", "power"]
 
-# Shares of the canaries that are tried as numbers of guesses: few guesses are more often right, and
-# many give a tighter bound.
+# Shares of canaries to guess: few guesses are more often right, many give a tighter bound.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 # Largest epsilon and mu of the search: no attack with up to 2^50 canaries shows more.
@@ -138,16 +137,16 @@ def plant(
 ) -> tuple[OneRun, OneRun]:
     """Run a plan once on a data set of canaries, and guess them from the returned parameters.
 
-    The result is the outcome of the run, and the one to expect, by :func:`power` at the plan's
-    claim.
+    The result is a pair: the outcome of the run, and the outcome that :func:`power` expects at the
+    plan's claim.
 
     Parameters
     ----------
     plan
         Any plan with an optimizer that takes an objective of n records and n parameters.
     run
-        Called with an objective and the plan; returns an object with the final parameters as ``w``.
-        The plan's optimizer when omitted.
+        Function of an objective and the plan that returns an object with the final parameters as
+        ``w``. The plan's optimizer when omitted.
     confidence
         In (0, 1), of each bound.
     seed
@@ -226,7 +225,7 @@ def _largest(
 ) -> float:
     """Return the largest parameter of a curve that is refuted, from 0 on, rounded down.
 
-    Refuted is a curve under which so many right guesses have a smaller chance. Let p_i be the
+    A curve is refuted if so many right guesses have a smaller chance under it. Let p_i be the
     chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j the sum of (guesses -
     i) p_i / m over i >= j. Under privacy wrong guesses are not too rare: h_j is at least G(r_j+1),
     where G(x) = f(1 - x) is the curve. If sums from `right` on hold a mass of `chance`, then the

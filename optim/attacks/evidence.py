@@ -45,8 +45,7 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["KINDS", "Evidence", "evidence_of", "law_of"]
 
-# Kinds of queries with one coordinate of an answer for each canary. Norms, losses and means of
-# iterates mix canaries, which are then not independent of each other.
+# Kinds of queries with one coordinate for each canary: other answers mix dependent canaries.
 KINDS = ("gradient", "gradient difference")
 
 

@@ -65,7 +65,7 @@ class Canaries(Objective):
 
     The loss of an included canary i is a large number times exp(w_i): its gradient is as long as
     any bound allows at every w, and so is the difference of its gradients at two w with different
-    coordinates i. The loss of an excluded one is zero, or the opposite loss if ``replaced``.
+    coordinates i. The loss of an excluded canary is zero, or the opposite loss if ``replaced``.
     """
 
     def __init__(self, included: Flags, *, replaced: bool = False) -> None:
@@ -168,9 +168,9 @@ def likelihood(
         Poisson samples, batches of a fixed size or parts of a partition, with independent or
         correlated noise; also over silos, where each silo's own answers are attacked.
     run
-        Called with an objective and the plan; trains with oracles that it opens itself. The plan's
-        optimizer when omitted. The objective has as many parameters as records. Over silos it is a
-        list of objectives.
+        Function of an objective and the plan that trains with oracles that it opens itself. The
+        plan's optimizer when omitted. The objective has as many parameters as records. Over silos
+        it is a list of objectives.
     samples
         Number of canaries, at least 1000, over as many runs as needed, n canaries each, a silo.
     confidence
@@ -240,7 +240,6 @@ class _Ratios(Recorder):
         """Release a sum, and hand each canary's coordinate to the evidence of its query."""
         answer = Answer(**vars(due), query=query, mean=release(), **about)
         if due.kind == query.kind:
-            # A canary of sign 1 moves its coordinate in a known direction.
             toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
             x = toward * answer.mean * answer.size / due.bound
             for sign in (1.0, -1.0) if self._replaced else (1.0,):
@@ -251,7 +250,7 @@ class _Ratios(Recorder):
         return answer
 
     def of(self, objective: Canaries) -> tuple[Vector, Flags]:
-        """Return the log-likelihood ratio of each canary of an objective, and which are judged.
+        """Return each canary's log-likelihood ratio, and which canaries are judged.
 
         Canaries in no part of a partition are left out; the partition is known, and is drawn
         without a look at them.

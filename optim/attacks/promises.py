@@ -43,10 +43,10 @@ ALARM = 1e-6
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
 _FAR = 4.9
 
+# Largest relative difference of two computations of one number.
 _ROUNDING = 1e-9
 
-# Largest distance of two equal noises, as numbers and as vectors, which are rounded more. Among
-# 10^4 independent normal numbers two come so close with a chance of about 1e-6.
+# Gap of equal noises, numbers and vectors: two of 10^4 normal numbers are closer once in 10^6.
 _TWICE, _TWICE_VECTOR = 1e-13, 1e-9
 
 

@@ -47,8 +47,8 @@ class LowerBound:
     Parameters
     ----------
     epsilon, delta
-        The mechanism is not (epsilon', delta)-private for any epsilon' below epsilon. It is
-        infinite where delta is refuted for every epsilon.
+        The mechanism is not (epsilon', delta)-private for any epsilon' below epsilon. Epsilon is
+        infinite if delta is refuted for every epsilon.
     confidence
         Confidence of the bound.
     present, absent
@@ -120,8 +120,8 @@ def from_confusion_matrix(
     true_positives, false_negatives
         Numbers of independent runs with the record that the test calls present, and absent.
     false_positives, true_negatives
-        Numbers of independent runs without the record that the test calls present, and absent. The
-        test was fixed before these runs were seen.
+        Numbers of independent runs without the record that the test calls present, and absent. You
+        must fix the test before you see these runs.
     delta, confidence
         In [0, 1); and in (0, 1).
 

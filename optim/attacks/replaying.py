@@ -1,12 +1,12 @@
 """Replays of a recorded run, which show whether it depends on a record outside its answers.
 
 A run is recorded on one data set and replayed on a neighbour, with the same randomness and with the
-recorded answers in place of new ones. Any difference that remains did not come through an answer:
-another question, another batch, another result, an error. Each sum, before its noise, is compared
-with the recorded one: it may differ by the bound on a record's contribution, and only where the
-batch holds the record. The recorded run by itself is also checked against its plan. So two runs
-find mistakes with certainty and by name, for any epsilon; the idea is due to Cebere, Erb,
-Desfontaines, Bellet and Fitzsimons 2026 (Re:cord-play).
+recorded answers in place of new ones. Any remaining difference did not come through an answer:
+another query, another batch, another result, an error. Each sum, before its noise, is compared with
+the recorded one: it may differ by the bound on a record's contribution, and only where the batch
+holds the record. The recorded run by itself is also checked against its plan. So two runs find
+mistakes with certainty and by name, for any epsilon; the idea is due to Cebere, Erb, Desfontaines,
+Bellet and Fitzsimons 2026 (Re:cord-play).
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -42,8 +42,7 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Recorded", "replay"]
 
-# Rounding of a sum of m contributions of norm C, in units of m C. Sums of doubles in another order
-# differ by up to m 2^-53 times m C; a mistake moves a sum by a share of C itself.
+# Rounding of a sum of m contributions of norm C, in units of m C; order moves it by m 2^-53.
 _ROUNDING = 1e-12
 
 # Depth of attributes to which results are compared: deeper attributes belong to other packages.
@@ -133,7 +132,7 @@ class Recorded:
 
 
 class _Parted(BaseException):
-    """The end of a replay that has left the recording, beyond which nothing can be compared.
+    """The end of a replay that differs from the recording: beyond it nothing can be compared.
 
     No run may catch it.
     """

@@ -55,8 +55,7 @@ __all__ = ["Neighbours", "neighbours", "random_table", "replay_table"]
 
 Table = tuple[Vector, NDArray[Any] | None]
 
-# Length of rows that are clipped by every plan, and of rows that are not. Squares of both stay
-# normal numbers, because some losses refuse rows with squares that overflow.
+# Lengths of rows that all plans clip, and that none clips; their squares are normal numbers.
 _LONG, _SHORT = 1e9, 1e-9
 
 

@@ -61,8 +61,8 @@ def adaptive_gd(
         ``"last"`` returns the last iterate, for a small excess risk (Theorem 4); with the preset
         ``"practical"`` closing steps on the rest of the budget lead to it. ``"smallest-norm"``
         returns the iterate with the smallest noisy norm, for a small gradient (Theorem 5). The
-        theorem draws it with the exponential mechanism; the noisy norms were released already, so
-        that choosing by them costs nothing.
+        theorem draws the iterate with the exponential mechanism; the noisy norms were released
+        already, so choosing by them costs nothing.
 
     Returns
     -------
@@ -73,7 +73,8 @@ def adaptive_gd(
 
     References
     ----------
-    Menart et al. 2024, Algorithm 3; that noise may be chosen on the way: Smith and Thakurta 2022.
+    Menart et al. 2024, Algorithm 3; Smith and Thakurta 2022 allow a run to choose its noise on the
+    way.
     """
     norm_query, query = planned(plan, "gradient norm", "gradient")
     validate.choice(OUTPUTS, output=output)

@@ -68,11 +68,11 @@ def correlated_dpsgd(
     Parameters
     ----------
     learning_rate, output
-        As for :func:`dpcal.optim.dpsgd`; the default rate is that for independent noise with the
-        same sum over the run.
+        As for :func:`dpcal.optim.dpsgd`; the default rate is the rate for independent noise with
+        the same sum over the run.
     center
-        Centre of the ball of ``radius``, shape (dimension,); where the run starts when omitted.
-        Without a finite ``radius`` iterates are projected onto the ball around the start of the
+        Centre of the ball of ``radius``, shape (dimension,); the start of the run when omitted.
+        Without a finite ``radius``, iterates are projected onto a ball around the start of the
         plan's ``"projection_radius"``, if it has one.
 
     Returns

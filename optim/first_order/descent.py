@@ -1,7 +1,7 @@
 """One loop of projected descent on noisy gradients, for several optimizers.
 
 Noisy gradient descent, DP-SGD and DP-SGD with correlated noise take the same steps: a noisy
-gradient, a move against it, a projection onto a ball. Samples and noise are the query's.
+gradient, a move against it, a projection onto a ball. The query fixes samples and noise.
 
 >>> import numpy as np
 >>> from dpcal import calibrate

@@ -65,10 +65,11 @@ def dpsgd(
     Parameters
     ----------
     plan
-        With one query of kind ``"gradient"``, answered once a step. It uses ``"learning_rate"`` and
-        ``"projection_radius"`` of ``plan.parameters``; ``"steps"`` and ``"max_norm"`` must agree
-        with the query. Without a finite ``radius`` iterates are projected onto the ball of the
-        plan's radius around the start, if it has one (Wang et al. 2026, Algorithm 1).
+        Plan with one query of kind ``"gradient"``, answered once a step. The run uses
+        ``"learning_rate"`` and ``"projection_radius"`` of ``plan.parameters``; ``"steps"`` and
+        ``"max_norm"`` must agree with the query. Without a finite ``radius`` iterates are projected
+        onto the ball of the plan's radius around the start, if it has one (Wang et al. 2026,
+        Algorithm 1).
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_steps`.
@@ -172,12 +173,12 @@ def default_steps(
 def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.inf) -> float:
     """Return the learning rate of a regret bound, for losses that need not be smooth.
 
-    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
-    ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
-    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). C, sigma, T and the
-    expected sample size b of n records are the query's. D, the distance to the optimum, is the
-    radius if it is finite, and otherwise a guess: ``sqrt(d)``, one unit per parameter, which suits
-    features of unit scale.
+    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound ``D^2
+    / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 = C^2 (1
+    + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). The query gives C, sigma,
+    T and the expected sample size b of n records. D, the distance to the optimum, is the radius if
+    it is finite, and otherwise a guess: ``sqrt(d)``, one unit per parameter, which suits features
+    of unit scale.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def jl_glm(
     Returns
     -------
     Result
-        With the lifted solution; the trace is the inner optimizer's.
+        It has the lifted solution; the trace is the inner optimizer's.
     """
     check_plan(plan, "jl_glm")
     if not isinstance(objective, Linear):

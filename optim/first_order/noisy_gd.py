@@ -79,8 +79,8 @@ def noisy_gd(
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
         w_{T-1}, uniformly. The theorem on losses that are not convex bounds the mean squared
-        gradient norm of the latter. ``"uniform"``, ``"tail"`` and ``"linear"`` return means, as for
-        :func:`dpcal.optim.dpsgd`, for convex losses.
+        gradient norm of the random iterate. ``"uniform"``, ``"tail"`` and ``"linear"`` return
+        means, as for :func:`dpcal.optim.dpsgd`, for convex losses.
 
     Raises
     ------

@@ -51,15 +51,14 @@ __all__ = ["recursive_regularization"]
 def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> None:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
-    The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
-    objective, or a :class:`dpcal.optim.PrivateOracle` about one. The steps of callbacks are noisy
-    answers.
+    The rate needs a convex objective. Phases of stochastic gradient descent need an objective, or a
+    :class:`dpcal.optim.PrivateOracle` about one. The steps of callbacks are noisy answers.
 
     Returns
     -------
     Result
-        Its ``w`` is the last round's center; of a run that was stopped, the last iterate. In
-        between, the trace is of inner iterates.
+        Its ``w`` is the last round's center, or the last iterate of a stopped run. In between, the
+        trace is of inner iterates.
 
     Raises
     ------

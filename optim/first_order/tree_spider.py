@@ -46,8 +46,8 @@ __all__ = ["tree_spider"]
 def tree_spider(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     """Find a stationary point of population risk in one pass, spending a plan.
 
-    Steps have a fixed length where the estimate is longer than the plan's threshold, and are in
-    proportion to it below, so that all records that were paid for are read.
+    Steps have a fixed length where the estimate is longer than the plan's threshold. Below it they
+    are in proportion to the estimate, so that the run reads all records that its budget covers.
 
     Returns
     -------

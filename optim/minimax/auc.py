@@ -109,7 +109,7 @@ class AUCMaximization(Factored):
     def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
         """Return the share of pairs of both classes that the first d weights of x rank correctly.
 
-        Labels are whether each of the records, shape (m, d), is positive. Not private.
+        ``labels`` holds whether each of the records, shape (m, d), is positive. Not private.
         """
         positive = np.asarray(labels, dtype=bool)
         scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._columns]

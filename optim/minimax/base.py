@@ -40,8 +40,7 @@ __all__ = ["Minimax", "MinimaxObjective"]
 Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
 Losses = Callable[[Vector, Vector, Rows], ArrayLike]
 
-# Relative step of central differences for Hessians: their error is near 1e-10 of the largest third
-# derivative there, and 1e5 times the error of best responses.
+# Relative step of central differences: Hessians err by 1e-10 of the largest third derivative.
 _STEP = 1e-5
 
 # Length of a projected ascent step that ends the search, near the limit of rounding.
@@ -147,8 +146,8 @@ class MinimaxObjective(Objective):
     def phi_hessian(self, x: ArrayLike) -> Vector:
         """Return the Hessian of Phi, shape (d1, d1), by central differences. Not private.
 
-        Where Phi has none, since a constraint on y is about to become active, it is a mean of both
-        sides.
+        At a point where a constraint on y is about to become active, Phi has no Hessian, and the
+        result is a mean of both sides.
         """
         x = parameters(numbers("x", x), self.dimensions[0])
         columns = []

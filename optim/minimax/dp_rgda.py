@@ -61,7 +61,7 @@ class Tracker:
     """Algorithm 3, corrected: estimates v and u of both gradients, and the dual iterate y.
 
     The estimates (v, u) of the gradients in x and in y are refreshed now and then, and updated by
-    noisy differences in between, with one joint release for both blocks. Inside an outer step y
+    noisy differences in between, with one joint release for both blocks. Inside an outer step, y
     climbs by K - 1 projected steps along u.
 
     The oracle's queries are ``"refresh"`` and ``"difference"``; v and u are estimates of grad_x f
@@ -246,8 +246,7 @@ def dp_rgda(
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
-    A run that is certified stops early, and costs all that was planned. Callbacks receive outer
-    steps and (x, y).
+    A certified run stops early, and costs its whole plan. Callbacks receive outer steps and (x, y).
 
     Parameters
     ----------

@@ -126,8 +126,8 @@ class FairClassification(Factored):
     ) -> Constants:
         """Return constants that hold for weights of norm at most ``radius``, from public numbers.
 
-        They are a bound > 0 on the norm of a record, the constant feature included, the problem's
-        ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
+        The public numbers are a bound > 0 on the norm of a record, the constant feature included,
+        the problem's ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
         """
         largest = math.log(2) + row_norm * radius
         share = validate.rate(smallest_share=smallest_share)
@@ -158,13 +158,13 @@ class CovariateShift(Factored):
     targets
         Numbers, shape (n,).
     dual_l2
-        Strength > 0 of the regulariser of y: mu of the problem. The smaller, the larger the shifts
-        that are guarded against.
+        Strength > 0 of the regulariser of y: mu of the problem. A smaller strength guards against
+        larger shifts.
     tilts
         phi, shape (n, d2); the covariates when omitted.
     tilt_norm
-        Public bound > 0 on the norm of phi; longer ones are scaled down to it. The ball of y has
-        the radius 1 over it.
+        Public bound > 0 on the norm of phi; longer features are scaled down to it. The ball of y
+        has the radius ``1 / tilt_norm``.
 
     References
     ----------

@@ -75,10 +75,10 @@ _DATA = {"l2", "penalized", "dual_l2", "ascending", "n", "dimension"}
 class Objective:
     """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
-    A subclass gives the gradients of given records, one by one: :meth:`record_gradients`; a private
-    run needs no more, unless it needs losses. They are clipped and added at the boundary
-    (:mod:`dpcal.optim.objectives.contributions`). The regulariser ``l2 / 2 ||w||^2`` is data: it is
-    added after the noise and never clipped.
+    A subclass computes the gradients of given records, one by one: :meth:`record_gradients`. A
+    private run needs no more, unless it needs losses. Gradients are clipped and added at the
+    boundary (:mod:`dpcal.optim.objectives.contributions`). The regulariser ``l2 / 2 ||w||^2`` is
+    data: it is added after the noise and never clipped.
 
     Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
     numbers in [0, n), possibly none; and a bound > 0 on each record's contribution, ``max_norm`` on
@@ -101,7 +101,7 @@ class Objective:
         Number of records of a call of :meth:`record_gradients`, at least 1; by default as many as
         have 16 MiB of gradients, and at most 1024.
     group_size
-        Where records are persons, the largest number of rows of one; None where they are rows.
+        Largest number of rows of a person, where records are persons; None where records are rows.
     read_from_data
         Names of the facts that were read off the records to make the objective, such as
         ``("classes",)``: no claim covers them, and statements of runs name them.
@@ -109,10 +109,10 @@ class Objective:
         For linear models that :class:`dpcal.calibrate.defaults.Defaults` has settings for: the name
         of the loss, and the largest number that the loss of a record is multiplied by.
     checked
-        Whether oracles take the objective without a test. Otherwise they test it once, on a few
-        random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
-        user's. Set it to True, on the object or in the class, for a function that is slow or counts
-        its calls.
+        Whether oracles take the objective without a test. Otherwise oracles test it once, on a few
+        random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is
+        your own. Set it to True, on the object or in the class, for a function that is slow or
+        counts its calls.
     kernel
         Compiled form of the gradients and losses of single records, if there is one.
     rows_are_arrays
@@ -169,15 +169,15 @@ class Objective:
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """Return the gradients of ``rows`` at w, minus gradients at v if given, for oracles to sum.
 
-        Here the compiled form, or :meth:`record_gradients`, in blocks; subclasses may hand over
-        factors of them. An array of shape (m, dimension) will do.
+        The base class returns the compiled form, or :meth:`record_gradients` in blocks; subclasses
+        may return factors of the gradients. You may also return an array of shape (m, dimension).
         """
         if isinstance(self.kernel, ClippedSum):
             return Kernel(self.kernel, rows, *at)
         return Table(self.dimension, self.tables(rows, *at), self._shares)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
-        """Return the losses of ``rows``, likewise, one number a record."""
+        """Return the losses of ``rows``, one number a record, for oracles to sum."""
         if isinstance(self.kernel, ClippedSum):
             return Losses(self.kernel, rows, w)
         tables = (
@@ -189,10 +189,10 @@ class Objective:
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """Return the upper triangles of the Hessians of ``rows``, likewise, row by row.
+        """Return the upper triangles of the Hessians of ``rows``, row by row, for oracles to sum.
 
-        Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or
-        on its operator norm, if ``spectral``.
+        The base class computes them from :meth:`hessian_vector_rows`. The bound is on the Frobenius
+        norm of a Hessian, or on its operator norm, if ``spectral``.
         """
         blocks = in_blocks(rows, max(1, MOST // self.dimension))
         return Matrices(self.dimension, map(partial(self._hessians, w), blocks), spectral=spectral)
@@ -233,14 +233,13 @@ class Objective:
     def digest(self) -> bytes:
         """Return bytes that depend on all records; a secret, like the records.
 
-        Given seeds are mixed with it, so that runs about other records have other noise. Here it is
-        a digest of every record's gradient at two fixed parameters; subclasses that hold the
-        records digest them.
+        Oracles mix given seeds with it, so that runs about other records have other noise. The base
+        class computes a digest of every record's gradient at two fixed parameters; subclasses that
+        hold the records digest the records.
         """
         state = hashlib.blake2b(digest_size=32)
         for w in self._places():
             for table in self.tables(np.arange(self.n, dtype=np.intp), w):
-                # All gradients that count as zero have one digest.
                 state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
         return state.digest()
 
@@ -248,9 +247,9 @@ class Objective:
         """Return a keyed digest of each record, to find records that two data sets share.
 
         Equal records of one class of objectives have equal digests. The digests are a secret, like
-        the records: the key, at most 64 bytes, lets its owner test guesses of a record. Here they
-        are of each record's gradients at two fixed parameters; subclasses that hold the records
-        digest the records.
+        the records: the key, at most 64 bytes, lets its owner test guesses of a record. The base
+        class digests each record's gradients at two fixed parameters; subclasses that hold the
+        records digest the records.
         """
         everyone = np.arange(self.n, dtype=np.intp)
         prints = []

@@ -39,15 +39,13 @@ __all__ = ["check_objective", "screen"]
 # Rounding of sums, relative to the number of rows times the bound.
 _ROUNDING = 1e-9
 
+# Largest number of rows of the test: single rows, and a few sets of them.
 _ROWS = 24
 
-# Disjoint groups that an oracle tests before a run, rows of each (75 calls of a user's function),
-# and fewest groups: with fewer than three, one unusual record could decide.
+# Groups of rows that an oracle tests, rows of each, and fewest groups that outvote one record.
 _GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 
-# Step of central differences, and their largest distance from a Hessian, both relative: differences
-# err by about the square of the step, and by 1e-16 over the step. At kinks of a loss, which few
-# records meet, they err more.
+# Relative step of central differences, and their largest error, which kinks of a loss cause.
 _STEP, _DIFFERENCES = 1e-5, 1e-4
 
 # Halvings of the segment between two parameters; its last length is far above rounding.
@@ -88,15 +86,15 @@ def check_objective(
 
 
 def screen(objective: Objective) -> None:
-    """Refuse an objective of a user's own that breaks the claim, as an oracle does before a run.
+    """Refuse an objective of your own that breaks the claim, as an oracle does before a run.
 
     Sums are compared with the sums of their records, on random rows in disjoint groups of three.
-    The objective is refused if in more than half of the groups the sums differ. So no single record
+    The objective is refused if the sums differ in more than half of the groups. No single record
     decides, whatever its gradients are: a correct objective is not refused for any records, and a
-    refused one had no claim. The error, BrokenObjective, holds no value of a record.
+    refused objective had no claim. The error, BrokenObjective, holds no value of a record.
     :func:`check_objective` is stricter, has more precise messages, and is not private.
 
-    An objective that is ``checked`` is not tested, and one that was tested is ``checked``.
+    An objective that is ``checked`` is not tested, and a tested objective becomes ``checked``.
     """
     if objective.checked:
         return

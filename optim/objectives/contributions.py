@@ -15,10 +15,10 @@ A network's gradient for one record is an outer product of two short vectors for
 is a linear model's Hessian. Their norm is a product of two norms, and sums of them are matrix
 products (Goodfellow 2015). In whole numbers each vector is rounded towards zero to 20 and 21 bits
 first. Then a matrix product of up to 2^12 records has partial sums of at most 2^53, which doubles
-hold without rounding, in any order; blocks add up in whole numbers. One record's contribution to
-the sum is so the outer products of its whole numbers, exactly; their norm is checked, and is at
-most a bound. At the end the sum is rounded down to the grid, once, which moves a coordinate by less
-than a step beyond that: the bound is shorter by ``sqrt(d)`` steps.
+hold without rounding, in any order; blocks add up in whole numbers. So one record's contribution to
+the sum is exactly the outer products of its whole numbers; their norm is checked to be at most a
+bound. At the end the sum is rounded down to the grid, once. The rounding moves a coordinate by less
+than a step more, so the bound is shorter by ``sqrt(d)`` steps.
 
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
 >>> Table(2, [table[:2], table[2:]]).clipped(1.0).round(9).tolist()
@@ -173,13 +173,13 @@ class Products(Contributions):
     Parameters
     ----------
     size
-        How many numbers are summed.
+        Number of entries of the sum.
     blocks
         For each block of at most 2^12 records its pairs of vectors, shapes (m, a) and (m, b), which
         may be written to.
     arranged
-        Returns the numbers of the sums of the products, shapes (a, b), in the order of the summed
-        ones; when omitted, there is one product, row by row.
+        Function of the sums of the products, shapes (a, b), that returns their numbers in the order
+        of the result; when omitted, there is one product, row by row.
     """
 
     def __init__(
@@ -306,7 +306,6 @@ class Matrices(Contributions):
             yield H[:, rows, columns] * shrink_factors(norms, bound)[:, np.newaxis]
 
 
-# Classes of objectives that may hand over sums computed elsewhere.
 _TRUSTED: set[type] = set()
 
 
@@ -317,10 +316,10 @@ def trusted(made: type[T]) -> type[T]:
 
 
 class Asked(Contributions):
-    """Sums that somebody else computes, with the same promise.
+    """Sums that are computed elsewhere, with the same promise.
 
-    They count where an objective of a :func:`trusted` class hands them over, and are refused where
-    another one does.
+    They count if an objective of a :func:`trusted` class hands them over, and are refused
+    otherwise.
     """
 
     _from_trusted = False

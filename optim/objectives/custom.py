@@ -8,7 +8,8 @@
 >>> objective.clipped_sum(np.zeros(1), np.array([0, 2]), 5.0).round(9).tolist()  # -2, -18 cut to -5
 [-7.0]
 
-Are persons the records? Then the rows of each are summed, and the sum is clipped.
+Records can also be persons. Then the gradients of each person's rows are summed, and the sum is
+clipped.
 
 >>> table = np.array([[3.0, 0.0], [0.0, 4.0], [0.3, 0.4]])
 >>> rows = FromGradients(lambda w, some: table[some], n=3, dimension=2)
@@ -122,18 +123,18 @@ class Users(FromGradients):
     """An objective with one record a person: user-level sampling and clipping.
 
     A person's gradient is the sum over the first ``group_size`` of the person's rows, in their
-    order; more are never read, whoever else there is. It is clipped as a whole, so that a person
-    with any number of rows moves a sum by at most the bound, and an epsilon for one record is an
-    epsilon for one person (Charles et al. 2024). Plans for it are made with ``clipped="user"``, the
-    same ``group_size``, and the number of persons for n.
+    order; further rows are never read. It is clipped as a whole, so that a person with any number
+    of rows moves a sum by at most the bound, and an epsilon for one record is an epsilon for one
+    person (Charles et al. 2024). Make plans for it with ``clipped="user"``, the same
+    ``group_size``, and the number of persons for n.
 
     Parameters
     ----------
     objective
         Objective with one record a row.
     owners
-        Who each row is about, shape (objective.n,): numbers or texts. Two are one person if their
-        texts are the same.
+        Person of each row, shape (objective.n,): numbers or texts. Two rows are about one person if
+        their texts are the same.
     group_size
         Largest number of rows of a person that are used, >= 1.
 

@@ -58,7 +58,7 @@ def cells(name: str, values: ArrayLike) -> Vector:
     _check_types(name, values)
     try:
         array = np.asarray(values)
-    except ValueError:  # a cell is a list
+    except ValueError:
         array = np.array(values, dtype=object)
     if array.dtype.kind not in "biuf" and not hasattr(values, "__array__"):
         array = np.array(values, dtype=object)
@@ -133,8 +133,8 @@ def blanked(table: Vector, known: Mask, blank: float = 0.0) -> Vector:
 def labels_of(y: ArrayLike) -> NDArray[Any]:
     """Return labels as an array of its own type, or else of objects.
 
-    The type that numpy finds for a list depends on each of its entries, and so does the one that
-    polars finds for a series of whole numbers: floats, where one is missing.
+    The type that numpy finds for a list depends on each of its entries. The type that polars finds
+    for a series of whole numbers does too: floats, if an entry is missing.
     """
     series: Any = y
     if hasattr(getattr(series, "dtype", None), "is_integer") and series.dtype.is_integer():
@@ -228,7 +228,7 @@ def codes(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.
 def _place(cell: Any, places: dict[Any, int]) -> int:
     try:
         return places.get(cell, -1)
-    except (TypeError, ValueError):  # not hashable, or not comparable
+    except (TypeError, ValueError):
         return -1
 
 
@@ -269,8 +269,8 @@ def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:
     """Return a number for each row, equal where rows are about one person, shape (n,).
 
     ``owners`` names the person of each row by a number or a text, shape (n,); errors call it
-    ``name``. Two are one person if their texts are the same. ValueError is raised for another
-    shape, or if a row names no person.
+    ``name``. Two rows are about one person if their texts are the same. ValueError is raised for
+    another shape, or if a row names no person.
     """
     given = labels_of(owners)
     if given.shape != (n,):
@@ -284,7 +284,7 @@ def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:
 
 
 def unlabelled(labels: NDArray[Any]) -> Mask:
-    """Return which cells are no label that :func:`counted` counts, in the shape of the labels."""
+    """Return a mask of the cells that :func:`counted` ignores, in the shape of the labels."""
     if labels.dtype.kind == "O":
         odd = [_key(label) is None for label in labels.flat]
         return np.array(odd, dtype=bool).reshape(labels.shape)

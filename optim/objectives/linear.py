@@ -140,7 +140,7 @@ class Linear(Objective):
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """See :meth:`Objective.hessian_contributions`; of rank one, both norms are one."""
+        """See :meth:`Objective.hessian_contributions`; at rank one both norms are equal."""
         upper = np.triu_indices(self.dimension)
         blocks = (self._hessian_factors(w, some) for some in in_blocks(rows, MOST))
         return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
@@ -154,7 +154,7 @@ class Linear(Objective):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`; embedded records digest the originals and the matrix.
 
-        The products of both are rounded in another way on another processor.
+        Another processor rounds the products of both in another way.
         """
         if self._embedded is None:
             return self.kernel.digest()
@@ -343,7 +343,7 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
-    steepest = math.inf  # residuals have no bound
+    steepest = math.inf
     linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:

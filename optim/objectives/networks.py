@@ -69,7 +69,6 @@ class Network(Labelled):
         The classes, in sort order.
     """
 
-    # No bound is known. Privacy does not need one, because gradients are clipped.
     constants = UNKNOWN
     _arranged: Any = None
     _X: Vector

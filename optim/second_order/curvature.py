@@ -27,8 +27,7 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Curvature", "curvature"]
 
-# Largest number of parameters with a whole Hessian, of one product each, so that convergence is
-# certain. At 128 it takes as many products as a slow Lanczos run, and 128 kB.
+# Largest number of parameters with a whole Hessian, 128 kB, where convergence is certain.
 _DENSE = 128
 
 # Largest asymmetry of a Hessian, relative to its size; rounding makes about 1e-15.

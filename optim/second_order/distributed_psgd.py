@@ -116,7 +116,7 @@ def distributed_psgd(
         :class:`dpcal.optim.Silo` for each, objects with its methods, or objectives; all with
         the same number of parameters, and with the plan's number of records at least.
     plan
-        As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
+        Plan of :func:`dpcal.calibrate.distributed_psgd`; for one silo also a plan for
         ``"gauss_psgd"``. Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     seed
         Each objective has a child of it. A silo keeps the seed that its owner gave, if any; a seed
@@ -133,12 +133,12 @@ def distributed_psgd(
         For one objective in place of silos: its file or its budget, as of a
         :class:`dpcal.optim.Silo`. Each of several silos has its own.
     overlap
-        A record in two silos would pay twice, so silos that share one are refused. ``"local"``
-        compares the records of silos in this process, by digests under a key of their own.
-        ``"all"`` also compares the records of silos elsewhere: their owners let the digests come
-        here, so that this process could test guesses of their records. ``"ignore"`` compares no
-        record, because different people may look alike. The information in a refusal is outside the
-        claim.
+        A record in two silos would spend twice, so silos that share a record are refused.
+        ``"local"`` compares the records of silos in this process, by digests under a key of their
+        own. ``"all"`` also compares the records of silos elsewhere: their owners let the digests
+        come here, so that this process could test guesses of their records. ``"ignore"`` compares
+        no record, because different people may look alike. The information in a refusal is outside
+        the claim.
 
     References
     ----------

@@ -100,7 +100,7 @@ class Settings:
     escape_radius, escape_steps, escape_rounds
         R > 0, Gamma >= 1 and Q >= 1.
     steps, reset
-        Most estimates, >= 1; and ``"rewind"``, ``"carry"`` or ``"fresh"``.
+        Largest number of estimates, >= 1; and ``"rewind"``, ``"carry"`` or ``"fresh"``.
     """
 
     learning_rate: float
@@ -273,12 +273,13 @@ class Spider:
     Parameters
     ----------
     oracle
-        With the queries of :func:`dpcal.calibrate.gauss_psgd`.
+        Oracle with the queries of :func:`dpcal.calibrate.gauss_psgd`.
     drift
         kappa >= 0: a gradient is fresh where the squared movement since the last fresh one, the
         step to the new point included, would reach it. At 0 all are fresh: DP-SGD.
     period
-        In place of the drift test: every so many estimates one is fresh, from the first one on.
+        Number of estimates from one fresh gradient to the next, in place of the drift test; the
+        first estimate is fresh.
 
     Attributes
     ----------
@@ -287,13 +288,13 @@ class Spider:
         path, and never the records that were used.
     calls, fresh_calls, difference_calls
         Numbers of all estimates so far, of estimates from fresh gradients, and from differences. An
-        estimate at an unmoved point is the one before, and takes no records.
+        estimate at an unmoved point repeats the last estimate, and takes no records.
 
     Notes
     -----
-    Each pass serves a record at most once; a rest that is smaller than the next batch is dropped,
-    and the next pass begins. Which records are in a batch depends on released values and on a
-    permutation that was drawn before.
+    Each pass serves a record at most once. If fewer records are left than the next batch needs,
+    they are dropped, and the next pass begins. Which records are in a batch depends on released
+    values and on a permutation that was drawn before.
     """
 
     def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
@@ -351,8 +352,8 @@ class Spider:
 def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
     """Return the queries of each pass of a plan: for fresh gradients, and for differences.
 
-    Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries
-    that are not on disjoint batches, pass by pass, are refused.
+    If a plan has no differences, every gradient is fresh, and the first query stands for both.
+    Queries that are not on disjoint batches, pass by pass, are refused.
     """
     found: dict[str, list[Query]] = {}
     for query in plan.queries:

@@ -149,11 +149,12 @@ def select_point(
         Parameters, each of shape (dimension,), functions of released values; or the result of
         ``gauss_psgd``, for the points of its escapes and its end.
     plan
-        As :func:`dpcal.calibrate.select_point` makes it.
+        Plan of :func:`dpcal.calibrate.select_point`.
     training
-        The run that also used the holdout's records, if any: the costs of both are composed. For
-        candidates that are a result, it is that result if it was about any of the same records:
-        they are compared while its objective is in this process, later only as a whole.
+        The run that also used the holdout's records, if any: the costs of both are composed. If you
+        pass a result as ``candidates`` and no training, that result is taken if it was about any of
+        the same records. Records are compared while the result's objective is in this process,
+        later only whole data sets.
     seed
         See :func:`dpcal.optim.run`.
     overlap

@@ -46,8 +46,7 @@ __all__ = ["SiloOracle", "plan_of_silo", "plans_of_silos"]
 
 ON_LOST = ("stop", "continue")
 
-# Numbers in a batch below which silos in this process are called in turn: their sums then take less
-# time than starting a thread, about 50 microseconds.
+# Numbers in a batch; smaller batches are summed faster than a thread starts (50 microseconds).
 _WORK = 1 << 16
 
 
@@ -117,10 +116,10 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         Plan of the smallest silo. A larger one has larger batches in proportion, and its own plan.
         Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     executor
-        Calls the silos, all at once; when omitted threads, or one silo after the other if all are
-        in this process and have small batches.
+        Calls the silos, all at once. When omitted, threads call them, or one silo is called after
+        the other if all are in this process and have small batches.
     seed
-        Each objective has a child of it. Silos have the seeds of their owners, and with them a seed
+        Each objective has a child of it. Silos have the seeds of their owners; a seed next to silos
         is refused.
     on_lost, overlap
         See :func:`dpcal.optim.distributed_psgd`.
@@ -134,7 +133,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         Numbers of the silos that answer.
     """
 
-    # Noise of the silos, as results and reports name it.
     noise = "discrete"
 
     def __init__(
@@ -178,7 +176,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the silo that pays most, the first of several."""
+        """The ledger of the silo with the largest epsilon, the first of several."""
         return self.ledgers[self._most]
 
     def gradient(

@@ -13,10 +13,10 @@ Traceback (most recent call last):
 ValueError: silos must have records of their own, got a record of silo 1 in silo 2 too. Where ...
 
 Keyed digests are compared. The key is drawn afresh, and dropped after the comparison. Silos of this
-process are compared here, where their records are; a silo elsewhere sends its digests only for
+process are compared here, where their records are. A silo elsewhere sends its digests only for
 ``overlap="all"``: then the server, which has the key, can test guesses of its records, and learns
-which of them other silos have too. The claim does not cover this, nor the refusal itself, which
-reveals to the owner of the server that a record is in two silos.
+which of the records other silos have too. The claim does not cover this, nor the refusal itself,
+which reveals to the owner of the server that a record is in two silos.
 
 A process keeps digests for its own results, to find the records of a run in other data:
 
@@ -48,8 +48,8 @@ _KEY = 32
 def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
     """Refuse silos that hold the same record.
 
-    Silos of a user's own take part if they have a method ``fingerprints(key)`` as :class:`Silo`
-    has, and must have it for ``"all"``. See :func:`dpcal.optim.distributed_psgd` for the values of
+    Your own silo classes take part if they have a method ``fingerprints(key)`` as :class:`Silo`
+    has, and need it for ``"all"``. See :func:`dpcal.optim.distributed_psgd` for the values of
     ``overlap``; for ``"ignore"``, whole data sets in this process are compared.
     """
     validate.choice(OVERLAPS, overlap=overlap)
@@ -71,7 +71,7 @@ def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
 
 
 def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) -> Iterable[bytes]:
-    """Return the digests of a silo that is to be compared; none of another."""
+    """Return the digests of a silo that takes part in the comparison; none of another silo."""
     if not (everywhere or isinstance(silo, Silo)):
         return ()
     if isinstance(silo, Silo):

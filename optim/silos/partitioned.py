@@ -80,7 +80,7 @@ def check_cluster(client: Any) -> None:
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
-    """Partitions cannot be read again: no worker is left, or their records are others.
+    """Partitions cannot be read again: no worker is left, or their records have changed.
 
     ``optim.released(error)`` is the ledger of the answers so far, the last query included.
     """
@@ -90,9 +90,9 @@ class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
 class Partitioned(Objective):
     """Records in partitions, each held by a worker of a Dask cluster.
 
-    A partition is a future, and so is each of its sums. If a worker dies, the scheduler has another
-    one read its partitions and take the same sums again. The noise is drawn once, and the ledger
-    holds the answer once.
+    A partition is a future, and so is each of its sums. If a worker dies, the scheduler lets
+    another worker read its partitions and take the same sums again. The noise is drawn once, and
+    the ledger holds the answer once.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Partitioned(Objective):
     -----
     A round sends the parameters, and the numbers of its rows unless it is about all; its sums come
     back. Optimizers that need losses or Hessians of single records at the client, or passes over
-    records in turn, are refused as for a function of one's own.
+    records in turn, are refused, as for your own function.
     """
 
     checked = True
@@ -253,7 +253,7 @@ def _check_distinct(marks: Sequence[Hashable]) -> None:
 
 
 class _Part:
-    """A partition on a worker. On another one it is read again: records are not sent around."""
+    """A partition on a worker. Another worker reads it again: records are not sent around."""
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
         self._made = (maker, *given)
