@@ -112,7 +112,6 @@ def _correlated(query: Query, answers: Vector) -> Vector:
         )
     law = query.sampling.law
     if law == laws.Poisson(1.0):
-        # One Gaussian release along C 1; entries of C of both signs stay as they are.
         C = strategy.matrix()
         mean = C.sum(axis=1)
         return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance

@@ -263,7 +263,6 @@ class Watched:
         return total
 
 
-# Attributes that removing a record does not change.
 _SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")
 _SHARED += ("read_from_data", "group_size", "linear_loss")
 

@@ -148,7 +148,6 @@ def default_steps(
         strategy = query.correlation.strategy
         alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
         query = dataclasses.replace(query, noise_multiplier=alike)
-    # An oracle about records elsewhere may not have the attribute.
     known = getattr(objective, "linear_loss", None)
     if known is None:
         rate = regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)

@@ -89,7 +89,6 @@ def spiderboost(
         run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period
     )
     picked, shortest = run.w, math.inf
-    # The first and the last fresh gradient show whether the run ended below its start.
     heard = (0, period * ((steps - 1) // period)) if output == "last" else ()
     while run.going:
         w = run.w

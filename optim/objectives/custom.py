@@ -38,7 +38,6 @@ __all__ = ["UNKNOWN", "FromGradients", "Users", "check_functions"]
 
 PerRecord = Callable[[Vector, Rows], ArrayLike]
 
-# Constants of losses about which nothing is known.
 UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
 

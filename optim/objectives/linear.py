@@ -94,10 +94,8 @@ class Linear(Objective):
     sharpest: ClassVar[float] = 1.0
     width: float = 1.0
     largest_weight: float = 1.0
-    # Factors on losses of targets below and above zero, or None for 1.
     weights: Vector | None = None
     kernel: ClippedSum
-    # The original objective and the matrix of embedded records.
     _embedded: tuple[Linear, Vector] | None = None
 
     def __init__(

@@ -277,7 +277,6 @@ class KAN(Network):
         self._splines = self.intervals + 3
         rng = np.random.default_rng(validate.seed(seed=seed))
         second = rng.standard_normal((self._splines, self.width))
-        # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
         self._X = self._basis(table)

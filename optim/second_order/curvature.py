@@ -71,7 +71,6 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
     """
     d = validate.instance(Objective, objective=objective).dimension
     w, tolerance = parameters(numbers("w", w), d), validate.positive(tolerance=tolerance)
-    # For many parameters two products remain, and one of them tests the symmetry.
     start = np.random.default_rng(0).standard_normal((d, 2))
     V = np.eye(d) if d <= _DENSE else start
     H = np.column_stack([objective.hessian_vector(w, v) for v in V.T])

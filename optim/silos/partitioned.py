@@ -38,7 +38,6 @@ __all__ = ["Partitioned", "PartitionsLost", "check_cluster"]
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
 
-# Attributes that all parts of one data set must share.
 _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
