@@ -1,4 +1,4 @@
-"""Is a privacy claim true of a run? Attacks on one's own runs, which find mistakes in claims.
+"""Attacks on your own runs, which find mistakes in privacy claims.
 
 :func:`replay` runs anything that trains twice, on neighbouring data, with the same answers, and
 checks every sum, batch, noise and entry of the ledger. :func:`likelihood` bounds epsilon from below

@@ -1,11 +1,11 @@
-"""How much does the output of one run reveal? Canaries that a coin includes are guessed from it.
+"""Lower bounds from the output of one run: canaries that a coin includes are guessed from it.
 
-Each of m canaries is put into the data by a fair coin of its own. After one run the attacker, who
-sees its output alone, scores the canaries, calls the highest ones present and the lowest ones
-absent, and abstains from the rest. If too many guesses are right, the run is less private than it
-claims: the recursion of Mahloujifar, Melis and Chaudhuri 2024 (Theorem 9) bounds the chance of so
-many right guesses under a trade-off curve. It is taken for curves of (epsilon, delta), and for
-Gaussian curves, of which the claimed one is the least that lies above the plan's.
+Each of m canaries is put into the data by a fair coin of its own. After one run the attacker sees
+only its output, scores the canaries, calls the highest ones present and the lowest ones absent, and
+abstains from the rest. If too many guesses are right, the run is less private than it claims: the
+recursion of Mahloujifar, Melis and Chaudhuri 2024 (Theorem 9) bounds the chance of so many right
+guesses under a trade-off curve. The bound is used with curves of (epsilon, delta), and with
+Gaussian curves: the claim is the highest Gaussian curve below the plan's trade-off curve.
 
 The number of guesses is fixed before the run, by :func:`power`, which returns the outcome to expect
 from an attack of this size on a run that leaks as much as its claim allows.
@@ -43,11 +43,10 @@ from dpcal.optim.registry import find
 
 __all__ = ["OneRun", "one_run", "plant", "power"]
 
-# Shares of the canaries that are tried as numbers of guesses: few guesses are more often right,
-# and many give a tighter bound.
+# Shares of canaries to guess: few guesses are more often right, many give a tighter bound.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
-# Largest epsilon and mu of the search: more cannot be shown with up to 2^50 canaries.
+# Largest epsilon and mu of the search: no attack with up to 2^50 canaries shows more.
 _MOST = 40.0
 
 _PRECISION = 1e-3
@@ -60,8 +59,8 @@ class OneRun(LowerBound):
     Parameters
     ----------
     mu
-        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this,
-        with the same confidence.
+        The run's trade-off curve is not above the curve of mu'-Gaussian privacy for any mu' below
+        this, with the same confidence.
     guesses, right
         Numbers of guesses about the canaries, and of right guesses.
     """
@@ -92,12 +91,12 @@ def one_run(
     included
         Which canaries were in the data, by fair coins that the run did not see; shape (m,).
     scores
-        Of each canary, larger where it is more likely to be included; a function of the run's
-        output. Shape (m,), finite.
+        A score for each canary, larger where it is more likely to be included; a function of the
+        run's output. Shape (m,), finite.
     guesses
         Number of canaries that are guessed, in [1, m], chosen before the run: one half of the
-        guesses on the largest scores, the other on the smallest. Which of equal scores are guessed
-        is drawn by a fixed seed, so that the order of the canaries tells nothing.
+        guesses on the largest scores, the other on the smallest. A fixed seed decides between equal
+        scores, so that the order of the canaries reveals nothing.
     delta, confidence
         In [0, 1); and in (0, 1), of each bound.
     """
@@ -136,22 +135,22 @@ def plant(
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> tuple[OneRun, OneRun]:
-    """Run a plan once on canaries alone, and guess them from the parameters that it returns.
+    """Run a plan once on a data set of canaries, and guess them from the returned parameters.
 
-    The result is the outcome of the run, and the one to expect, by :func:`power` at the plan's
-    claim.
+    The result is a pair: the outcome of the run, and the outcome that :func:`power` expects at the
+    plan's claim.
 
     Parameters
     ----------
     plan
-        Any plan whose optimizer takes an objective of n records and n parameters.
+        Any plan with an optimizer that takes an objective of n records and n parameters.
     run
-        Called with an objective and the plan; returns an object with the final parameters as ``w``.
-        The plan's optimizer when omitted.
+        Function of an objective and the plan that returns an object with the final parameters as
+        ``w``. The plan's optimizer when omitted.
     confidence
         In (0, 1), of each bound.
     seed
-        Of coins, an integer >= 0; fresh entropy when omitted.
+        Seed of the coins, an integer >= 0; fresh entropy when omitted.
     """
     relation = validate.instance(Plan, plan=plan).neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
@@ -184,12 +183,12 @@ def power(
     Parameters
     ----------
     mu
-        Of Gaussian privacy, > 0: scores of included canaries are mu higher, in units of their
-        standard deviation.
+        Parameter > 0 of Gaussian privacy: scores of included canaries are mu higher, in units of
+        their standard deviation.
     canaries, delta, confidence
         At least 1, and as of :func:`one_run`.
     seed, trials
-        Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
+        Seed of the simulated runs, an integer >= 0 or None; and their number, at least 1.
     """
     rng = np.random.default_rng(validate.seed(seed=seed))
     canaries = validate.count(canaries=canaries)
@@ -226,12 +225,12 @@ def _largest(
 ) -> float:
     """Return the largest parameter of a curve that is refuted, from 0 on, rounded down.
 
-    Refuted is a curve under which so many right guesses have a smaller chance. Let p_i be the
-    chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j that of (guesses - i)
-    p_i / m. Privacy says that the wrong are not too rare: h_j is at least G(r_j+1), where G(x) =
-    f(1 - x) is the curve. If sums from `right` on hold a mass of `chance`, then the rest of the
-    recursion bounds r_0 + h_0 from below, which is guesses / m. Where it is more, the mass must
-    have been smaller.
+    A curve is refuted if so many right guesses have a smaller chance under it. Let p_i be the
+    chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j the sum of (guesses -
+    i) p_i / m over i >= j. Under privacy wrong guesses are not too rare: h_j is at least G(r_j+1),
+    where G(x) = f(1 - x) is the curve. If sums from `right` on hold a mass of `chance`, then the
+    rest of the recursion bounds r_0 + h_0 from below, which is guesses / m. Where it is more, the
+    mass must have been smaller.
     """
 
     def refuted(at: float) -> bool:

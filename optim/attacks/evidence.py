@@ -1,4 +1,4 @@
-"""How do a run's answers bear on each canary? Log-likelihood ratios, by how records are sampled.
+"""Log-likelihood ratios: the evidence of a run's answers for each canary.
 
 A canary adds its sign (or nothing) to one coordinate of each answer that it is in, in units of the
 bound; the noise of that coordinate has standard deviation z in the same units. The evidence of the
@@ -45,8 +45,7 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["KINDS", "Evidence", "evidence_of", "law_of"]
 
-# Kinds of queries whose answers have a coordinate for each canary. Norms, losses and means of
-# iterates mix canaries, which are then not independent of each other.
+# Kinds of queries with one coordinate for each canary: other answers mix dependent canaries.
 KINDS = ("gradient", "gradient difference")
 
 
@@ -60,7 +59,7 @@ class Evidence:
         self._query, self._n = query, n
         self._parted = query.composition == "disjoint"
         self.told = np.full(n, not self._parted)
-        # Answers that have a ratio together, because a record's batches depend on each other.
+        # Answers that share one ratio, because a record's batches depend on each other.
         self._block = query.epoch or 1
         if query.correlation is not None:
             self._block = query.correlation.strategy.steps
@@ -69,7 +68,7 @@ class Evidence:
 
     def add(self, x: Vector, rows: Rows) -> None:
         """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
-        if self._parted:  # an answer is about its part alone
+        if self._parted:
             self.told[rows] = True
             self._total[rows] += self._exponents(x[rows])
             return
@@ -86,7 +85,8 @@ class Evidence:
             return _correlated(self._query, answers)
         exponents = self._exponents(answers)
         if self._query.epoch is not None:
-            # Each record is in one batch, by itself; batches that were broken off tell nothing.
+            # Each record is in one batch of an epoch, independently; batches that did not come are
+            # no evidence.
             missing = np.zeros((self._block - len(answers), self._n))
             ratio = logsumexp(np.concatenate([exponents, missing]), axis=0) - math.log(self._block)
             return np.asarray(self._total + ratio)
@@ -112,23 +112,22 @@ def _correlated(query: Query, answers: Vector) -> Vector:
         )
     law = query.sampling.law
     if law == laws.Poisson(1.0):
-        # One Gaussian release along C 1: entries of C of both signs are as they are.
         C = strategy.matrix()
         mean = C.sum(axis=1)
         return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
     separated, joined = law.least_separation >= mechanism.bands, law_of(query, len(answers))
-    # Without a small memory overlaps are left out; the attack is valid for any score.
+    # Overlaps are left out if the engine's memory is not small; the attack is valid for any score.
     engine = Likelihood.of(mechanism, joined, separated=separated)
     engine = engine or Likelihood(mechanism, joined, "none")
     found = engine.log_ratio(np.ascontiguousarray(mechanism.fields(mechanism.means(answers))))
-    # Where a double overflows, the record is there beyond doubt.
+    # Where a double overflows, the record is present beyond doubt.
     return np.where(np.isnan(found), np.inf, found)
 
 
 def law_of(query: Query, rounds: int) -> Automaton:
     """Return the law of one record's participations in the batches of a query."""
     law = query.sampling
-    # The group is random and unknown, and it may differ from the worst one, which is priced.
+    # The group is random and unknown here; the accountant bounds the worst group.
     if isinstance(law, laws.CyclicPoisson):
         law = dataclasses.replace(law, random_shift=True)
     return law.automaton(rounds)

@@ -1,4 +1,4 @@
-"""What can be wrong with a private run? A table of violations, and the findings of a replay.
+"""Violations that a private run can show, and the findings of a replay.
 
 >>> sorted(VIOLATIONS)[:3]
 ['bound', 'failure', 'isolation']

@@ -1,4 +1,4 @@
-"""How much does a run reveal? Likelihood ratios of many canaries, against the claimed curve.
+"""Likelihood ratios of many canaries in a run, against the claimed curve.
 
 The adversary sees every noisy answer and knows everything except whether a canary is in the data.
 Each of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows,
@@ -52,10 +52,10 @@ Flags = NDArray[np.bool_]
 
 # Size of a canary's loss: its gradient is longer than the bound of any plan.
 _STEEP = 1e150
-# Coordinate from which on a canary's loss grows no more, so that it stays finite.
+# Coordinate beyond which a canary's loss grows no more, so that it stays finite.
 _LARGEST = 200.0
 
-# Largest factor on the plan's noise in the search, and relative accuracy of the factor.
+# Smallest and largest factor on the plan's noise in the search, and relative accuracy.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 
@@ -64,8 +64,8 @@ class Canaries(Objective):
     """Objective with one canary record for each parameter.
 
     The loss of an included canary i is a large number times exp(w_i): its gradient is as long as
-    any bound allows at every w, and so is its difference between two w whose coordinates i differ.
-    The loss of an excluded one is zero, or the opposite loss if ``replaced``.
+    any bound allows at every w, and so is the difference of its gradients at two w with different
+    coordinates i. The loss of an excluded canary is zero, or the opposite loss if ``replaced``.
     """
 
     def __init__(self, included: Flags, *, replaced: bool = False) -> None:
@@ -106,13 +106,13 @@ class Canaries(Objective):
 class Likelihood(LowerBound):
     """Outcome of an attack by likelihood ratios.
 
-    ``epsilon`` is that of the plan with ``scale`` times its noise: it is for runs of the plan's
-    kind, with any amount of noise. The other parameters are those of :class:`LowerBound`.
+    ``epsilon`` is the epsilon of the plan with ``scale`` times its noise: it is for runs of the
+    plan's kind, with any amount of noise. See :class:`LowerBound` for the other parameters.
 
     Parameters
     ----------
     alone
-        A lower bound on epsilon from the two error rates alone, for any mechanism.
+        A lower bound on epsilon from only the two error rates, for any mechanism.
     scale
         Upper bound on the run's noise, in units of the planned noise. NaN where the trade-off curve
         of the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
@@ -164,13 +164,13 @@ def likelihood(
     Parameters
     ----------
     plan
-        Whose answers are gradients and differences of gradients: about all records, Poisson
-        samples, batches of a fixed size or parts of a partition, with independent or correlated
-        noise; also over silos, where each silo's own answers are attacked.
+        A plan with answers that are gradients and differences of gradients: about all records,
+        Poisson samples, batches of a fixed size or parts of a partition, with independent or
+        correlated noise; also over silos, where each silo's own answers are attacked.
     run
-        Called with an objective and the plan; trains with oracles that it opens itself. The plan's
-        optimizer when omitted. The objective has as many parameters as records. Over silos it is a
-        list of objectives.
+        Function of an objective and the plan that trains with oracles that it opens itself. The
+        plan's optimizer when omitted. The objective has as many parameters as records. Over silos
+        it is a list of objectives.
     samples
         Number of canaries, at least 1000, over as many runs as needed, n canaries each, a silo.
     confidence
@@ -188,11 +188,12 @@ def likelihood(
 
     Notes
     -----
-    Given the batches, canaries are independent of each other if the queries do not
-    depend on released values. Batches of a fixed size are drawn together: their canaries are
-    negatively associated, and the rates have Hoeffding's bound, which holds for those too (Shao
-    2000), in place of Clopper and Pearson's. If the queries depend on released values (a walk that
-    ends at a small gradient), canaries are independent but for the common decision.
+    Given the batches, canaries are independent of each other if the queries do not depend on
+    released values. Batches of a fixed size are drawn together: their canaries are negatively
+    associated. The rates then have Hoeffding's bound, which also holds for negatively associated
+    canaries (Shao 2000), in place of Clopper and Pearson's. If the queries depend on released
+    values (a walk that ends at a small gradient), canaries are independent except for the common
+    decision.
     """
     validate.instance(Plan, plan=plan)
     for query in plan.queries:
@@ -239,7 +240,6 @@ class _Ratios(Recorder):
         """Release a sum, and hand each canary's coordinate to the evidence of its query."""
         answer = Answer(**vars(due), query=query, mean=release(), **about)
         if due.kind == query.kind:
-            # A canary of sign 1 moves its coordinate in a known direction.
             toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
             x = toward * answer.mean * answer.size / due.bound
             for sign in (1.0, -1.0) if self._replaced else (1.0,):
@@ -250,10 +250,10 @@ class _Ratios(Recorder):
         return answer
 
     def of(self, objective: Canaries) -> tuple[Vector, Flags]:
-        """Return the log-likelihood ratio of each canary of an objective, and which are judged.
+        """Return each canary's log-likelihood ratio, and which canaries are judged.
 
-        Of a partition, which is known, those are left out that are in no part: it is drawn without
-        a look at them.
+        Canaries in no part of a partition are left out; the partition is known, and is drawn
+        without a look at them.
         """
         total, told = np.zeros(objective.n), np.zeros(objective.n, dtype=bool)
         for (owner, *_, sign), evidence in self._found.items():
@@ -268,7 +268,7 @@ _SIZED = ("fixed-size", "truncated-poisson")
 
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
-    # Records of batches of a fixed size, or of a largest one, are not independent.
+    # Batches of a fixed or largest size make their records dependent.
     fixed = [query for query in plan.queries if query.sampling.name in _SIZED]
     rates = together if any(query.composition == "sequential" for query in fixed) else independent
     found = at_a_level(members, others, delta=plan.delta, confidence=confidence, rates=rates)
@@ -311,7 +311,7 @@ def _largest_noise(plan: Plan, most: float, least: float) -> float:
         power = true_positive_rate(event, false_positive_rate=most, neighboring_relation=relation)
         return power.upper < least
 
-    # From the planned noise on: far less noise takes long to price.
+    # The search starts at the planned noise, because far less noise takes long to account for.
     less = refuted(1.0)
     step, last = (0.5, _LEAST_NOISE) if less else (2.0, _MOST_NOISE)
     try:

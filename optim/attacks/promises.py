@@ -1,8 +1,9 @@
-"""Did one run keep its plan's promises? Checks of a tape alone, without a neighbour.
+"""Checks of one run against its plan's promises, from its tape, without a neighbour.
 
-Each answer has its entry in the ledger before its sum is taken; its kind, bound and noise are the
-query's; batches follow the law that is priced; noise has the planned size, once. Checks of laws
-are tests at level :data:`ALARM` each: about one in a million of them rejects a correct run.
+Each answer has its entry in the ledger before its sum is taken. Its kind, bound and noise are the
+query's. Batches follow the law that the accountant assumes. Noise has the planned size and is used
+once. Checks of laws are tests at level :data:`ALARM` each: about one in a million of them rejects a
+correct run.
 
 >>> from dpcal import calibrate
 >>> from dpcal.optim import Logistic, dpsgd
@@ -42,16 +43,15 @@ ALARM = 1e-6
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
 _FAR = 4.9
 
-# Largest relative difference of two computations of one standard deviation.
+# Largest relative difference of two computations of one number.
 _ROUNDING = 1e-9
 
-# Two noises closer than this are equal: as numbers, and as vectors, which are rounded more.
-# Among 10^4 independent normal numbers two come so close with a chance of about 1e-6.
+# Gap of equal noises, numbers and vectors: two of 10^4 normal numbers are closer once in 10^6.
 _TWICE, _TWICE_VECTOR = 1e-13, 1e-9
 
 
 def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
-    """Yield the violations of a recorded run; plans and ledgers are priced too if ``price``."""
+    """Yield the violations of a recorded run; ``price`` adds checks of the epsilons of plans."""
     for bare in tape.bare:
         place = f"a sum of kind {bare.kind!r} over {len(bare.rows)} records"
         yield Finding("noise", place, "it was taken and got no noise")
@@ -184,7 +184,7 @@ def _unlawful(query: Query, n: int, batches: list[Rows]) -> str:
         whole = query.correlation.strategy.steps if query.correlation else rounds
         try:
             law = law_of(query, -(-whole // epoch) * epoch)
-        except UnsupportedEvent:  # of another package, which states none
+        except UnsupportedEvent:  # of another package, which has no law
             return ""
         return _unlikely(law, n, batches, epoch)
     # A shuffle repeats the sizes of its batches, and parts the records afresh, in every epoch.
@@ -208,13 +208,13 @@ def _unlawful(query: Query, n: int, batches: list[Rows]) -> str:
 def _unlikely(law: Automaton, n: int, batches: list[Rows], lag: int, *, sized: bool = False) -> str:
     """Return how batches are impossible, or very unlikely, if each record follows a law.
 
-    Given its past, a record is in a batch with a chance that the law says. How often records are,
-    how often those that were in the batch ``lag`` answers before, and how the sizes vary, are
-    compared with these chances.
+    Given its past, a record is in a batch with the chance that the law states. Three facts are
+    compared with these chances: how often records are in a batch, how often records come back
+    ``lag`` answers after a batch with them, and how the sizes vary.
     """
     state, past = np.tile(np.exp(law.start), (n, 1)), deque[Vector](maxlen=lag)
-    # Of each record: how often it is in a batch, and how often that was likely; the same of batches
-    # some answers after one with it, and their number.
+    # Sums for each record: its batches and their expected number; both numbers ``lag`` answers
+    # after a batch with it; and the trials of the latter.
     sums, away, degrees = np.zeros((5, n)), np.zeros(2), 0
     for number, rows in enumerate(batches):
         taken = np.zeros(n)
@@ -232,7 +232,7 @@ def _unlikely(law: Automaton, n: int, batches: list[Rows], lag: int, *, sized: b
         past.append(taken)
         variance = float((chance * (1 - chance)).sum())
         # Sizes are whole numbers, known up to half a unit; from a variance of 5 on they are nearly
-        # normal in the middle, and have tails as Bernstein's inequality says.
+        # normal in the middle, and have tails as in Bernstein's inequality.
         if variance >= 5 and not sized:
             off, degrees = abs(len(rows) - chance.sum()), degrees + 1
             away[0] += max(off - 0.5, 0.0) ** 2 / (variance + off / 3)
@@ -259,7 +259,7 @@ def _rarity(found: Vector, due: Vector, trials: Vector) -> Vector:
 
 
 def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
-    """Check the outcome's ledger and plan, and their prices."""
+    """Check the outcome's ledger, and the epsilon of every opened plan."""
     result = tape.outcome
     if isinstance(result, Result):
         try:
@@ -268,7 +268,6 @@ def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
             yield Finding("ledger", "the result", str(error))
             return
         held = sum(opened.ledger.answers for opened in tape.opened)
-        # Of several silos each has a ledger.
         written = sum(each.answers for each in getattr(result, "ledgers", (result.ledger,)))
         if written != held:
             detail = f"its ledger holds {written} answers, {held} were given"

@@ -1,9 +1,9 @@
 """Lower bounds on epsilon from the error rates of a test, with the stated confidence.
 
-If a test says "present" of a run with the record with probability t, and of a run without it with
-probability f, then an (epsilon, delta)-private mechanism has t <= exp(epsilon) f + delta, and
-1 - f <= exp(epsilon) (1 - t) + delta (Wasserman and Zhou 2010, Theorem 2.4). Runs are independent,
-so that the rates have exact confidence bounds (Clopper and Pearson 1934), and so has epsilon.
+A test calls a run with the record "present" with probability t, and a run without it with
+probability f. An (epsilon, delta)-private mechanism then has t <= exp(epsilon) f + delta, and 1 - f
+<= exp(epsilon) (1 - t) + delta (Wasserman and Zhou 2010, Theorem 2.4). Runs are independent, so
+that the rates have exact confidence bounds (Clopper and Pearson 1934), and so has epsilon.
 
 >>> found = from_confusion_matrix(
 ...     true_positives=310, false_negatives=190, false_positives=40, true_negatives=460, delta=1e-5
@@ -47,8 +47,8 @@ class LowerBound:
     Parameters
     ----------
     epsilon, delta
-        The mechanism is not (epsilon', delta)-private for any epsilon' below epsilon, which is
-        infinite where delta alone is refuted.
+        The mechanism is not (epsilon', delta)-private for any epsilon' below epsilon. Epsilon is
+        infinite if delta is refuted for every epsilon.
     confidence
         Confidence of the bound.
     present, absent
@@ -118,10 +118,10 @@ def from_confusion_matrix(
     Parameters
     ----------
     true_positives, false_negatives
-        Of the independent runs with the record, how many the test calls present, and absent.
+        Numbers of independent runs with the record that the test calls present, and absent.
     false_positives, true_negatives
-        Of the independent runs without the record, how many it calls present, and absent. The test
-        was fixed before these runs were seen.
+        Numbers of independent runs without the record that the test calls present, and absent. You
+        must fix the test before you see these runs.
     delta, confidence
         In [0, 1); and in (0, 1).
 
@@ -152,13 +152,13 @@ def many_runs(
 ) -> LowerBound:
     """Bound epsilon from below by the scores of many runs.
 
-    A tenth of the runs, drawn by a fixed seed, chooses the level above which a score says
-    "present", or below which it says "absent"; the others bound the rates.
+    A tenth of the runs, drawn by a fixed seed, chooses a level: a test calls a run "present" if its
+    score is above the level, or "absent" if it is below. The other runs bound the rates.
 
     Parameters
     ----------
     present, absent
-        Scores of independent runs with the record, and of those without it, larger where the record
+        Scores of independent runs with the record, and of runs without it, larger where the record
         is more likely to be present; shapes (m,) and (k,), at least 10 each, finite.
     delta, confidence
         In [0, 1); and in (0, 1).
@@ -180,7 +180,7 @@ def many_runs(
         values = numbers(name, scores)
         if values.ndim != 1 or len(values) < 10:
             raise ValueError(f"{name} must have shape (m,) with m >= 10, got {values.shape}.")
-        # In a random order: of sorted scores, those that choose would be the lowest.
+        # The runs that choose the level must be a random tenth, also if the scores are sorted.
         given.append(rng.permutation(values))
     return at_a_level(given[0], given[1], delta=delta, confidence=confidence)
 

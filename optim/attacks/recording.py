@@ -1,4 +1,4 @@
-"""What did a run do? A recorder inside every oracle of the run keeps its sums and answers.
+"""A recorder inside every oracle of a run, which keeps its sums and answers.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, noisy_gd
@@ -44,18 +44,18 @@ __all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "check_row", "play", "
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A sum of clipped contributions, before its noise, or what candidates are chosen by.
+    """A sum of clipped contributions, before its noise, or the scores of a choice.
 
     Parameters
     ----------
     kind, objective
         Kind of the query, and objective that holds the records; None for a choice.
     at
-        Parameters: one vector, or two for differences. Of a choice its cuts, or none.
+        Parameters: one vector, or two for differences. For a choice its cuts, or none.
     rows, bound
         Rows of the sum, and bound on the norm of one contribution.
     total
-        The sum, in the units of the answer. Of a choice its scores: sums by label or cell, or for
+        The sum, in the units of the answer. For a choice its scores: sums by label or cell, or for
         each interval between cuts its values, sorted, with the share that lies below a quantile.
     entries
         Number of answers in the ledger when the sum was taken.
@@ -152,7 +152,7 @@ class Recorder(Observer):
         self._opening, self._lock, self._numbers = local(), Lock(), count()
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
-        """Return streams that depend on the tape, on a given seed and on the plan alone."""
+        """Return streams that depend only on the tape, on a given seed and on the plan."""
         salt = self.tape.salt
         own = int.from_bytes(salt, "big") + next(self._numbers) if seed is None else seed
         with replaying():
@@ -178,7 +178,7 @@ class Recorder(Observer):
         return Watched(mechanism, self, self.opened(plan, ledger), ledger)
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
-        """Return what records the choices of an oracle."""
+        """Return a function that records the choices of an oracle."""
         number, rows = self.opened(plan, ledger), everyone(plan.n)
 
         def choose(query: Query, at: Vector, scores: Any, make: Callable[[], Any]) -> Any:
@@ -199,7 +199,7 @@ class Recorder(Observer):
 class Watched:
     """A mechanism that hands the sums and the noise of an ``inner`` mechanism to a recorder.
 
-    ``number`` and ``ledger`` are those of the oracle.
+    ``number`` and ``ledger`` belong to the oracle.
     """
 
     # A recorder does not see compiled loops.
@@ -263,7 +263,6 @@ class Watched:
         return total
 
 
-# What an objective and one without a record share.
 _SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")
 _SHARED += ("read_from_data", "group_size", "linear_loss")
 

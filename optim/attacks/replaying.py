@@ -1,10 +1,10 @@
-"""Does a run depend on a record but through its noisy answers? It is recorded and replayed.
+"""Replays of a recorded run, which show whether it depends on a record outside its answers.
 
 A run is recorded on one data set and replayed on a neighbour, with the same randomness and with the
-recorded answers in place of new ones. Any difference that remains did not come through an answer:
-another question, another batch, another result, an error. Each sum, before its noise, is compared
-with the recorded one: it may differ by the bound on a record's contribution, and only where the
-batch holds the record. The recorded run alone is also checked against its plan. So two runs find
+recorded answers in place of new ones. Any remaining difference did not come through an answer:
+another query, another batch, another result, an error. Each sum, before its noise, is compared with
+the recorded one: it may differ by the bound on a record's contribution, and only where the batch
+holds the record. The recorded run by itself is also checked against its plan. So two runs find
 mistakes with certainty and by name, for any epsilon; the idea is due to Cebere, Erb, Desfontaines,
 Bellet and Fitzsimons 2026 (Re:cord-play).
 
@@ -14,7 +14,7 @@ Bellet and Fitzsimons 2026 (Re:cord-play).
 >>> X, y = np.eye(50), np.array([0, 1] * 25)
 >>> plan = calibrate.dpsgd(n=50, batch_size=50, steps=5, epsilon=1.0, delta=1e-5)
 
-A run whose step size depends on the records:
+This run has a step size that depends on the records:
 
 >>> def peeking(X):
 ...     rate = 1 / np.linalg.norm(X)
@@ -42,8 +42,7 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Recorded", "replay"]
 
-# Rounding of a sum of m contributions of norm C, in units of m C. Sums of doubles in another order
-# differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
+# Rounding of a sum of m contributions of norm C, in units of m C; order moves it by m 2^-53.
 _ROUNDING = 1e-12
 
 # Depth of attributes to which results are compared: deeper attributes belong to other packages.
@@ -75,15 +74,15 @@ def replay(
         Whether the record contributes nothing in one of the data sets, as by
         :func:`dpcal.optim.attacks.without`: then a sum may differ by one bound, otherwise by two.
     price
-        Whether plans are priced, which may take seconds for correlated noise.
+        Whether epsilons of plans are checked, which may take seconds for correlated noise.
     seed
         An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
 
     Raises
     ------
     ValueError
-        If the run opened no oracle, or is not deterministic but for its oracles' randomness: then
-        two runs on one data set differ, and a difference has no meaning.
+        If the run opened no oracle, or is not deterministic given its oracles' randomness: then two
+        runs on one data set differ, and a difference has no meaning.
     """
     first = Recorded(run, data, price=price, seed=seed)
     found = first.replayed(neighbour, reach=1.0 if silent else 2.0)
@@ -93,7 +92,7 @@ def replay(
 
 
 class Recorded:
-    """A run on some data, recorded once, and what its ``tape`` alone shows."""
+    """A run on some data, recorded once, and the violations on its ``tape``."""
 
     def __init__(
         self, run: Callable[[Any], Any], data: Any, *, price: bool, seed: int | None
@@ -124,7 +123,7 @@ class Recorded:
         )
 
     def _played(self, data: Any, reach: float) -> _Replayer:
-        """Return what compared the recorded run with one on other data."""
+        """Return the replayer that compared the recorded run with one on other data."""
         other = _Replayer(self.tape, reach)
         with suppress(_Parted):
             play(self._run, data, other)
@@ -133,7 +132,7 @@ class Recorded:
 
 
 class _Parted(BaseException):
-    """The end of a replay that has left the recording, beyond which nothing can be compared.
+    """The end of a replay that differs from the recording: beyond it nothing can be compared.
 
     No run may catch it.
     """
@@ -185,7 +184,6 @@ class _Replayer(Recorder):
             detail = f"noise {asked.noise_multiplier!r} and {query.noise_multiplier!r}"
             self.part("questions", place, detail)
         if not (len(recorded.at) == len(due.at) and all(map(np.array_equal, recorded.at, due.at))):
-            # Parameters of another shape, or not as many, are infinitely far away.
             apart = math.inf
             if [w.shape for w in recorded.at] == [w.shape for w in due.at]:
                 apart = max(np.abs(w - v).max() for w, v in zip(recorded.at, due.at, strict=True))
@@ -218,9 +216,9 @@ class _Replayer(Recorder):
 
 @np.errstate(over="ignore", invalid="ignore")
 def _moved(first: Any, second: Any) -> tuple[float, float]:
-    """Return by how much sums, or scores, differ, and the size of what is rounded.
+    """Return the distance of two sums, or of two lists of scores, and the size that is rounded.
 
-    Scores are sums by label or cell, or those of all points.
+    Scores are sums by label or cell, or the scores of all points.
     """
     if isinstance(first, np.ndarray):
         return float(np.linalg.norm(second - first)), float(np.linalg.norm(first))
@@ -229,7 +227,7 @@ def _moved(first: Any, second: Any) -> tuple[float, float]:
         return math.dist(*([each.get(label, 0) for label in both] for each in (first, second))), 0.0
     total = 0.0
     for (one, share), (other, _) in zip(first, second, strict=True):
-        # Scores change at values alone: just below all of them, and just above each.
+        # Scores change only at values: just below all of them, and just above each.
         points = np.append(-np.inf, np.union1d(one, other))
         scores = [
             np.abs(np.searchsorted(values, points, side="right") - len(values) * share)
@@ -296,7 +294,7 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     if not kept and not hasattr(value, "__dict__"):
         return None
     hidden = {each.name for each in kept if not each.metadata.get("released", True)}
-    # A fitted estimator has attributes beside its fields, which may not be there.
+    # A fitted estimator has attributes in addition to its fields, and fields may be missing.
     named = {each.name: getattr(value, each.name, None) for each in kept}
     named |= getattr(value, "__dict__", {})
     return {name: part for name, part in named.items() if name[:1] != "_" and name not in hidden}

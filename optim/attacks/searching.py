@@ -1,12 +1,12 @@
-"""Which neighbours make a run betray a record? They are looked for, and shrunk to what does it.
+"""A search for neighbours that make a run betray a record, and for their smallest form.
 
-A run is recorded once and replayed on many neighbours: pairs that move sums as far as they can,
-rows of cells that programs tend to mind (not a number, infinite, huge, subnormal, beyond all
-others), labels that nobody else has, copies of other rows, blank rows, classes that lose their only
-record, rows in another order, and random mixtures. Of a neighbour that shows a violation, changes
-are undone, one part after another, as long as it still does.
+A run is recorded once and replayed on many neighbours. They are pairs that move sums as far as they
+can; rows with cells that often break programs (not a number, infinite, huge, subnormal, beyond all
+others); labels that no other record has; copies of other rows; rows that are ignored; classes that
+lose their only record; rows in another order; and random mixtures. If a neighbour shows a
+violation, its changes are undone one by one, as long as it still shows the violation.
 
-The number of records is public: in place of a record that comes or goes, one is blank.
+The number of records is public: in place of a record that is added or removed, a record is ignored.
 
 >>> import numpy as np
 >>> [pair.label for pair in neighbours(np.eye(3), np.array([0, 1, 1]))]
@@ -22,7 +22,7 @@ The number of records is public: in place of a record that comes or goes, one is
 >>> all(found.holds for found in replay_table(run, X, y))
 True
 
-A run that refuses a label, and so tells that somebody has it:
+This run refuses a label, and so reveals that a record has it:
 
 >>> def refusing(table):
 ...     if table[1].max() > 1:
@@ -55,8 +55,7 @@ __all__ = ["Neighbours", "neighbours", "random_table", "replay_table"]
 
 Table = tuple[Vector, NDArray[Any] | None]
 
-# Length of rows that are clipped by every plan, and of rows that are not. Squares of both stay
-# normal numbers, because some losses refuse rows whose squares overflow.
+# Lengths of rows that all plans clip, and that none clips; their squares are normal numbers.
 _LONG, _SHORT = 1e9, 1e-9
 
 
@@ -70,8 +69,8 @@ class Neighbours:
     row: int
 
 
-# The labels of these pairs differ too. The opposite row with another label is the same record to a
-# linear model, so that labels stay in the other pairs.
+# Pairs with different labels too. To a linear model the opposite row with another label is the same
+# record, so labels stay in the other pairs.
 _RELABELLED = ("relabelled", "short")
 
 _PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
@@ -87,9 +86,10 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
     """Yield pairs of tables that differ in one row.
 
     The pairs are: the row and its opposite; the row with two labels; the row and its opposite, very
-    long; a very short one and a very long one with another label; the row and zeros; and for labels
-    that are no floats, the row alone in its class, and in the class of all others. X has the shape
-    (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
+    long; a very short one and a very long one with another label; the row and zeros; and, for
+    labels that are not floats, the row as the only one of its class, and in the class of all
+    others. X has the shape (n, d), finite; y has the shape (n,), or is None; the row number is in
+    [0, n).
     """
     table = records(X).copy()
     check_row(row, len(table))
@@ -169,13 +169,12 @@ def replay_table(
 ) -> list[Replay]:
     """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`, and search for others.
 
-    ``run`` is called with ``(X, y)``. It, ``price``, ``seed`` and the errors are those of
-    :func:`dpcal.optim.attacks.replay`; X, y and ``row`` those of
-    :func:`dpcal.optim.attacks.neighbours`. ``trials`` is the number of random mixtures, at least 1,
-    beside the neighbours of each kind; as long as fewer than ``seconds`` >= 0 have gone by, more of
-    them are tried. The label of a replay names the kind and, for neighbours
-    that were searched, what they change. An error of the run on the unchanged table is raised as
-    it is.
+    ``run`` is called with ``(X, y)``. See :func:`dpcal.optim.attacks.replay` for it, ``price``,
+    ``seed`` and the errors, and :func:`dpcal.optim.attacks.neighbours` for X, y and ``row``.
+    ``trials`` is the number of random mixtures, at least 1, in addition to the neighbours of each
+    kind; more of them are tried until ``seconds`` >= 0 have passed. The label of a replay names the
+    kind and, for neighbours from the search, their changes. An error of the run on the unchanged
+    table is raised as it is.
     """
     until = time.monotonic() + validate.non_negative(seconds=seconds)
     table = records(X).copy(), _roomy(y)
@@ -190,7 +189,7 @@ def replay_table(
     rng = np.random.default_rng(validate.seed(seed=seed))
     order = rng.permutation(len(table[0]))
     other = table[0][order], None if table[1] is None else table[1][order]
-    # Other records are in each batch: sums say nothing, but all else must be the same.
+    # Other records are in each batch, so sums may differ; everything else must be the same.
     shown.append(whole.replayed(other, reach=math.inf, label="reordered"))
     for change in _changes(table, row, validate.count(trials=trials), until, rng):
         shown.append(_least(whole, change))
@@ -198,7 +197,7 @@ def replay_table(
 
 
 def _roomy(y: ArrayLike | None) -> NDArray[Any] | None:
-    """Return labels as an array with room for a new one."""
+    """Return labels as an array with space for a new one."""
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.dtype.kind == "U":
         return labels.astype(np.promote_types(labels.dtype, "<U8"))

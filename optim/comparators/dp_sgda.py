@@ -4,7 +4,7 @@
         (g_x, g_y) = noisy mean of the sampled records' clipped pairs of gradients at (x_t, y_t)
         x_{t+1} = x_t - eta_x g_x;   y_{t+1} = P_Y(y_t + eta_y g_y)
 
-It has no escape: started at a saddle point of the value function, it stays but for its noise.
+It has no escape: started at a saddle point of the value function, it moves there only by its noise.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -68,7 +68,7 @@ def dp_sgda(
     Parameters
     ----------
     objective, initial, initial_dual, dual_set
-        Those of :func:`dpcal.optim.dp_rgda`.
+        See :func:`dpcal.optim.dp_rgda`.
     output
         ``"tail"`` returns the mean of the last half of the iterates, ``"last"`` the last one; both
         are as private.

@@ -85,7 +85,7 @@ def ada_dp_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult
     def due(run: Run, drift: float) -> bool:
         return run.step == 0 or (drift >= allowed and run.oracle.remaining("refresh") > 0)
 
-    # The number of refreshes is a function of released values.
+    # The number of refreshes depends on released values, so the event is the whole plan's.
     return dataclasses.replace(_followed(plan, begin, due), early=True)
 
 

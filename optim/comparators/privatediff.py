@@ -69,7 +69,7 @@ def privatediff(
     Parameters
     ----------
     initial_dual, dual_set
-        Those of :func:`dpcal.optim.dp_rgda`.
+        See :func:`dpcal.optim.dp_rgda`.
 
     References
     ----------

@@ -30,7 +30,7 @@ __all__ = ["adaptive_gd"]
 
 OUTPUTS = ("last", "smallest-norm")
 
-# Steps on the rest of the budget, in equal shares. With more, noise would hide small gradients.
+# Largest number of steps on the rest of the budget: with more, noise would hide small gradients.
 _CLOSING_STEPS = 4
 
 NO_NORM = "spent its budget on {} steps: the next norm costs more than is left"
@@ -59,10 +59,10 @@ def adaptive_gd(
     ----------
     output
         ``"last"`` returns the last iterate, for a small excess risk (Theorem 4); with the preset
-        ``"practical"`` it is reached by closing steps, on the rest of the budget;
-        ``"smallest-norm"`` the one whose noisy norm was smallest, for a small gradient (Theorem 5).
-        The theorem draws it with the exponential mechanism; the noisy norms were released already,
-        so that choosing by them costs nothing.
+        ``"practical"`` closing steps on the rest of the budget lead to it. ``"smallest-norm"``
+        returns the iterate with the smallest noisy norm, for a small gradient (Theorem 5). The
+        theorem draws the iterate with the exponential mechanism; the noisy norms were released
+        already, so choosing by them costs nothing.
 
     Returns
     -------
@@ -73,14 +73,15 @@ def adaptive_gd(
 
     References
     ----------
-    Menart et al. 2024, Algorithm 3; that noise may be chosen on the way: Smith and Thakurta 2022.
+    Menart et al. 2024, Algorithm 3; Smith and Thakurta 2022 allow a run to choose its noise on the
+    way.
     """
     norm_query, query = planned(plan, "gradient norm", "gradient")
     validate.choice(OUTPUTS, output=output)
     z_norm, eta, shrink, quantile = read(
         plan, validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
     )
-    # The multiplier of a gradient per unit of N_t.
+    # Noise multiplier of a gradient per unit of N_t.
     unit = plan.n / (shrink * quantile * query.max_norm)
     run = begin(norm_query.count)
     closing = 0
@@ -120,10 +121,11 @@ def _walk(run: Run, z_norm: float, unit: float, eta: float, until: int) -> tuple
 def _close(run: Run, step_size: float, most: int) -> int:
     """Spend the rest of the budget on at most ``most`` gradients; return their number.
 
-    Of an answer g with noise of variance v in all, ``max(0, 1 - v / ||g||^2)`` is taken for the
-    gradient, where ``||g||^2 - v`` is an unbiased estimate of its squared norm (James and Stein
-    1961): a step is of its full length 1 / L1 where the noise is small, and none where the gradient
-    is lost in it. The length of a step is a function of released values, so it costs nothing.
+    An answer g has noise of total variance v, so that ``||g||^2 - v`` is an unbiased estimate of
+    the gradient's squared norm (James and Stein 1961). The share ``max(0, 1 - v / ||g||^2)`` of g
+    is taken for the gradient: a step has its full length 1 / L1 where the noise is small, and
+    length zero where the gradient is lost in it. The length of a step is a function of released
+    values, so it costs nothing.
     """
     oracle, query = run.oracle, run.oracle.plan.query("gradient")
     rest = 1 - float(oracle.ledger.share(query.budget or 0.0))

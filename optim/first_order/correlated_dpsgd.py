@@ -29,7 +29,7 @@ from dpcal.optim.first_order.dpsgd import dpsgd
 
 __all__ = ["correlated_dpsgd"]
 
-# The algorithm, without the driver's keywords; noise is the plan's.
+# DP-SGD's loop without the driver's keywords; the plan fixes the noise.
 steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 
@@ -68,17 +68,17 @@ def correlated_dpsgd(
     Parameters
     ----------
     learning_rate, output
-        As for :func:`dpcal.optim.dpsgd`; the default rate is that for independent noise with the
-        same sum over the run.
+        As for :func:`dpcal.optim.dpsgd`; the default rate is the rate for independent noise with
+        the same sum over the run.
     center
-        Centre of the ball of ``radius``, shape (dimension,); where the run starts when omitted.
-        Without a finite ``radius`` iterates are projected onto the ball around the start of the
+        Centre of the ball of ``radius``, shape (dimension,); the start of the run when omitted.
+        Without a finite ``radius``, iterates are projected onto a ball around the start of the
         plan's ``"projection_radius"``, if it has one.
 
     Returns
     -------
     Result
-        Its epsilon is that of the whole plan, also if the run stopped early.
+        Its epsilon is the whole plan's, also if the run stopped early.
 
     References
     ----------

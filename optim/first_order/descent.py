@@ -1,7 +1,7 @@
-"""How do noisy gradients become iterates? One loop of projected descent, for several optimizers.
+"""One loop of projected descent on noisy gradients, for several optimizers.
 
 Noisy gradient descent, DP-SGD and DP-SGD with correlated noise take the same steps: a noisy
-gradient, a move against it, a projection onto a ball. Samples and noise are the query's.
+gradient, a move against it, a projection onto a ball. The query fixes samples and noise.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -30,12 +30,12 @@ def descend(
 ) -> Vector:
     """Take all steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
-    The learning rates eta_t are those of every step, shape (steps,); none is above ``reach /
-    sqrt(|g_1|^2 + ... + |g_t|^2)``. The ``output`` is returned: ``"last"``, the last iterate;
-    ``"random"``, one of w_0, ..., w_{T-1}, uniformly; or a mean of iterates, ``"uniform"`` of all,
-    ``"tail"`` of the last half, ``"linear"`` of all with weight t of iterate t.
+    The learning rates are one eta_t a step, shape (steps,); none is above ``reach / sqrt(|g_1|^2 +
+    ... + |g_t|^2)``. The ``output`` is returned: ``"last"``, the last iterate; ``"random"``, one of
+    w_0, ..., w_{T-1}, uniformly; or a mean of iterates, ``"uniform"`` of all, ``"tail"`` of the
+    last half, ``"linear"`` of all with weight t of iterate t.
 
-    Where the last iterate is returned, the run hears answers that tell whether it ended below its
+    Where the last iterate is returned, the run hears answers that show whether it ended below its
     start.
     """
     steps, asked = len(learning_rates), run.oracle.plan.query(query)

@@ -65,18 +65,19 @@ def dpsgd(
     Parameters
     ----------
     plan
-        With one query of kind ``"gradient"``, answered once a step. Of ``plan.parameters``,
-        ``"learning_rate"`` and ``"projection_radius"`` are used, and ``"steps"`` and ``"max_norm"``
-        must agree with the query. Without a finite ``radius`` iterates are projected onto the ball
-        of the plan's radius around the start, if it has one (Wang et al. 2026, Algorithm 1).
+        Plan with one query of kind ``"gradient"``, answered once a step. The run uses
+        ``"learning_rate"`` and ``"projection_radius"`` of ``plan.parameters``; ``"steps"`` and
+        ``"max_norm"`` must agree with the query. Without a finite ``radius`` iterates are projected
+        onto the ball of the plan's radius around the start, if it has one (Wang et al. 2026,
+        Algorithm 1).
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_steps`.
     output
         ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
         the last half, ``"linear"`` a mean of all in which iterate t has weight t, ``"random"`` one
-        of w_0, ..., w_{T-1}, uniformly. When omitted, ``"linear"`` for linear models whose learning
-        rate is the default, and else ``"last"``.
+        of w_0, ..., w_{T-1}, uniformly. When omitted, ``"linear"`` for linear models with the
+        default learning rate, and else ``"last"``.
     center
         Centre of the ball of ``radius``, shape (dimension,); the origin when omitted.
 
@@ -119,18 +120,18 @@ def dpsgd(
 def default_steps(
     objective: Problem, *, query: Query, n: int, radius: float = math.inf
 ) -> tuple[float, float]:
-    """Return a learning rate, and a reach that shortens it on the way, from public numbers alone.
+    """Return a learning rate, and a reach that shortens it on the way, from public numbers only.
 
-    Of logistic, softmax and squared losses of a linear model the rate is limited by smoothness and
-    noise (:class:`dpcal.calibrate.defaults.Defaults`): rows are taken to be as long as the clip,
+    For logistic, softmax and squared losses of a linear model, smoothness and noise limit the rate
+    (:class:`dpcal.calibrate.defaults.Defaults`): rows are assumed to be as long as the clip, and
     targets of squared losses to be in [-1, 1]. Where rows are longer, such steps are too long, and
-    the gradients that were released tell it: step t is at most ``reach / sqrt(|g_1|^2 + ... +
+    the released gradients show it: step t is at most ``reach / sqrt(|g_1|^2 + ... +
     |g_t|^2)``, whose regret is as small as if their lengths had been known before (Levy, Yurtsever
-    and Cevher 2018), with half of the guessed distance to the optimum for the reach. Of other
+    and Cevher 2018), with half of the guessed distance to the optimum for the reach. For other
     losses the rate is :func:`regret_rate`, and the reach infinite.
 
     Correlated noise counts as independent noise with the same sum over the run. Its reach is
-    infinite: lengths of gradients tell nothing, because much of their noise will be taken back.
+    infinite: lengths of gradients show nothing, because later noise cancels much of their noise.
 
     Examples
     --------
@@ -147,7 +148,6 @@ def default_steps(
         strategy = query.correlation.strategy
         alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
         query = dataclasses.replace(query, noise_multiplier=alike)
-    # An oracle about records elsewhere may not say.
     known = getattr(objective, "linear_loss", None)
     if known is None:
         rate = regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
@@ -172,12 +172,12 @@ def default_steps(
 def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.inf) -> float:
     """Return the learning rate of a regret bound, for losses that need not be smooth.
 
-    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
-    ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
-    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). C, sigma, T and the
-    expected sample size b of n records are the query's. D, the distance to the optimum, is the
-    radius if it is finite, and otherwise a guess: ``sqrt(d)``, one unit per parameter, which suits
-    features of unit scale.
+    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound ``D^2
+    / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 = C^2 (1
+    + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). The query gives C, sigma,
+    T and the expected sample size b of n records. D, the distance to the optimum, is the radius if
+    it is finite, and otherwise a guess: ``sqrt(d)``, one unit per parameter, which suits features
+    of unit scale.
 
     Examples
     --------

@@ -65,8 +65,8 @@ def jl_glm(
     """Optimize a linear model on embedded records, spending a plan, and lift the solution.
 
     Each record x becomes ``A x``, scaled down to norm ``sqrt(2) ||x||`` if it is longer; A is a
-    public random matrix. Of the inner optimizer's solution u, ``w = A^T u`` is returned: on records
-    that were not scaled its scores are those of u on embedded records.
+    public random matrix. The function returns ``w = A^T u`` for the inner optimizer's solution u:
+    on records that were not scaled, w has the scores that u has on embedded records.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def jl_glm(
     Returns
     -------
     Result
-        With the lifted solution; the trace is the inner optimizer's.
+        It has the lifted solution; the trace is the inner optimizer's.
     """
     check_plan(plan, "jl_glm")
     if not isinstance(objective, Linear):
@@ -130,7 +130,7 @@ def embedding(plan: Plan, dimension: int) -> Vector | None:
     kind = validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
     if k >= dimension:
         return None
-    # The matrix has a stream of its own, independent of other streams with an equal seed.
+    # The matrix has its own stream, independent of other streams with an equal seed.
     rng = np.random.default_rng([_STREAM, int(plan.parameters.get("matrix_seed") or 0)])
     if kind == "gaussian":
         return rng.standard_normal((k, dimension)) / math.sqrt(k)

@@ -52,10 +52,10 @@ def kl_spider(objective: Problem, plan: Plan, begin: Begin) -> None:
 
     References
     ----------
-    Menart et al. 2024, Algorithm 1. A round starts where the one before ended, at the iterate whose
-    gradient was tested; it releases one difference less than it makes steps; and noise is such that
-    the transcript costs the budget exactly. No step of its rounds is longer than ||g|| / L1, that
-    of the plain steps which a plan without a promise has.
+    Menart et al. 2024, Algorithm 1. A round starts at the end of the previous round, at the iterate
+    where the gradient was tested. It releases one difference less than it makes steps. The noise is
+    such that the transcript costs the budget exactly. Steps of its rounds are at most ||g|| / L1
+    long, which is the length of plain steps in a plan without a promise.
     """
     planned(plan, "gradient", "gradient difference?")
     rounds = schedule(plan)

@@ -16,7 +16,7 @@ It is the baseline for other optimizers: no sampling, one query, fixed noise.
 >>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
 True
 
-A plan with ``release="last"`` prices the last iterate alone, and nothing else leaves its run:
+A plan with ``release="last"`` accounts for the last iterate only, and nothing else leaves its run:
 
 >>> convex = Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
 >>> sealed = calibrate.noisy_gd(
@@ -73,20 +73,20 @@ def noisy_gd(
     Parameters
     ----------
     learning_rate
-        A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
+        A number > 0 and below 2 / l2: beyond it the regulariser by itself makes iterates diverge.
         When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan's eta is for the
         smoothness of the loss, to which the regulariser adds l2.
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
         w_{T-1}, uniformly. The theorem on losses that are not convex bounds the mean squared
-        gradient norm of the latter. ``"uniform"``, ``"tail"`` and ``"linear"`` return means, as for
-        :func:`dpcal.optim.dpsgd`, for convex losses.
+        gradient norm of the random iterate. ``"uniform"``, ``"tail"`` and ``"linear"`` return
+        means, as for :func:`dpcal.optim.dpsgd`, for convex losses.
 
     Raises
     ------
     UnsupportedEvent
-        For a plan with ``release="last"``, if no theorem covers the objective, or a callback, a
-        store, another output, radius or learning rate is asked for.
+        For a plan with ``release="last"``, if no theorem covers the objective, or if you pass a
+        callback, a store, another output, radius or learning rate.
 
     References
     ----------
@@ -110,7 +110,7 @@ def noisy_gd(
 
 
 def _last_iterate(objective: Problem, plan: Plan, begin: Begin, given: list[str]) -> None:
-    """Spend a plan that releases the last iterate alone; close all other ways."""
+    """Spend a plan that releases only the last iterate; refuse every other output."""
     (query,) = planned(plan, "last iterate")
     if given:
         raise UnsupportedEvent(

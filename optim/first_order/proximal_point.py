@@ -1,7 +1,7 @@
 """Private proximal point method (Menart et al. 2024, Algorithms 2 and 4), for sharp minima.
 
 For losses with the Kurdyka-Lojasiewicz condition and kappa >= 2, smooth or not, convex or weakly
-convex. An example is the median of points in space, whose loss is a norm.
+convex. An example is the median of points in space, with a norm as the loss.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -50,7 +50,7 @@ def proximal_point(objective: Problem, plan: Plan, begin: Begin) -> None:
     References
     ----------
     Menart et al. 2024, Algorithms 2 and 4. Weights grow from stage to stage, and the inner steps
-    are those of the averaging weights.
+    are the steps that the averaging weights belong to.
     """
     planned(plan, "gradient")
     weights = stage_weights(plan)
@@ -66,9 +66,9 @@ def proximal_point(objective: Problem, plan: Plan, begin: Begin) -> None:
 def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: int) -> Vector:
     """Minimise F + weight ||w - center||^2 in a ball by noisy gradient descent (Algorithm 4).
 
-    The descent starts at the centre of the ball, whose radius is C / (2 weight), and takes
-    ``steps`` answers to the query ``"gradient"``. F + weight / 2 ||w||^2 is convex. The mean of the
-    iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1, is returned.
+    The descent starts at the centre of a ball of radius C / (2 weight), and takes ``steps`` answers
+    to the query ``"gradient"``. F + weight / 2 ||w||^2 is convex. The mean of the iterates with
+    weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1, is returned.
     """
     radius = oracle.plan.query("gradient").max_norm / (2 * weight)
     w, mean = center, center

@@ -51,15 +51,14 @@ __all__ = ["recursive_regularization"]
 def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> None:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
-    The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
-    objective, or a :class:`dpcal.optim.PrivateOracle` about one. The steps of callbacks are noisy
-    answers.
+    The rate needs a convex objective. Phases of stochastic gradient descent need an objective, or a
+    :class:`dpcal.optim.PrivateOracle` about one. The steps of callbacks are noisy answers.
 
     Returns
     -------
     Result
-        Its ``w`` is the last round's center; of a run that was stopped, the last iterate. In
-        between, the trace is of inner iterates.
+        Its ``w`` is the last round's center, or the last iterate of a stopped run. In between, the
+        trace is of inner iterates.
 
     Raises
     ------
@@ -85,8 +84,7 @@ def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> No
     center = weighted = run.w
     weight = 0.0
     for t, (block, (eta, radius)) in enumerate(zip(rounds, rates, strict=True)):
-        # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a
-        # constant.
+        # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2 plus a constant.
         share = 2**t * regularization
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)

@@ -58,21 +58,21 @@ def spiderboost(
     """Find a stationary point by Private SpiderBoost, spending a plan.
 
     Step t: if t is a multiple of the period, V_t is a noisy gradient at w_t over all records.
-    Otherwise it is V_{t-1} plus a noisy difference of gradients, at w_t minus at w_{t-1}, over a
-    fresh sample, whose clipping and noise are in proportion to ``min(L1 ||w_t - w_{t-1}||, 2 C)``.
-    Then ``w_{t+1} = w_t - eta V_t``.
+    Otherwise V_t is V_{t-1} plus a noisy difference of gradients, at w_t minus at w_{t-1}, over a
+    fresh sample. The clipping and noise of the difference are in proportion to ``min(L1 ||w_t -
+    w_{t-1}||, 2 C)``. Then ``w_{t+1} = w_t - eta V_t``.
 
     Parameters
     ----------
     learning_rate
-        A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
+        A number > 0 and below 2 / l2: beyond it the regulariser by itself makes iterates diverge.
         When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan's eta is for the
         smoothness of the loss, to which the regulariser adds l2.
     output
-        ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
-        w_{T-1}, uniformly, whose mean squared gradient norm is bounded by the plan's ``accuracy``;
-        ``"smallest-norm"`` the iterate with the shortest estimate V_t. The estimates are released
-        in any case, so the choice costs nothing.
+        ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` returns one of
+        w_0, ..., w_{T-1}, uniformly, with a mean squared gradient norm bounded by the plan's
+        ``accuracy``; ``"smallest-norm"`` returns the iterate with the shortest estimate V_t. The
+        estimates are released in any case, so the choice costs nothing.
 
     References
     ----------
@@ -89,7 +89,6 @@ def spiderboost(
         run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period
     )
     picked, shortest = run.w, math.inf
-    # The first and the last fresh gradient tell whether the run ended below its start.
     heard = (0, period * ((steps - 1) // period)) if output == "last" else ()
     while run.going:
         w = run.w

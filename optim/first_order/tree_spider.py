@@ -46,8 +46,8 @@ __all__ = ["tree_spider"]
 def tree_spider(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     """Find a stationary point of population risk in one pass, spending a plan.
 
-    Steps have a fixed length where the estimate is longer than the plan's threshold, and are in
-    proportion to it below, so that all records that were paid for are read.
+    Steps have a fixed length where the estimate is longer than the plan's threshold. Below it they
+    are in proportion to the estimate, so that the run reads all records that its budget covers.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def _leaf(
     leaf: int,
     depth: int,
 ) -> list[tuple[Vector, Vector]]:
-    """Return the pairs (iterate, estimate) from the root to a leaf, given those of the last leaf.
+    """Return pairs (iterate, estimate) from the root to a leaf, given the last leaf's pairs.
 
     Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
     ends in; all nodes below it are left children.
@@ -97,7 +97,7 @@ def _leaf(
 
 
 def _shape(plan: Plan) -> tuple[int, int]:
-    """Return depth and rounds of a plan whose queries are those of a tree."""
+    """Return depth and rounds of a plan; refuse a plan without the queries of a tree."""
     differences = ("gradient difference",) * (len(plan.queries) - 1)
     root, *nodes = planned(plan, "gradient", *differences)
     for j, query in enumerate(nodes, start=1):

@@ -1,6 +1,6 @@
 """Minimax problems and their optimizers: min over x, max over y in a convex set.
 
-``Minimax`` takes a user's own functions; the others are common problems.
+``Minimax`` takes your own functions; the other classes are common problems.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Can the area under the ROC curve be maximised one record at a time? By its saddle form.
+"""The area under the ROC curve, maximised one record at a time by its saddle form.
 
 The square surrogate of AUC is a sum over pairs of records, so that one record moves many terms.
 Ying, Wen and Lyu write it as a saddle problem with one term for each record: over weights w, the
@@ -92,7 +92,7 @@ class AUCMaximization(Factored):
     ) -> Constants:
         """Return constants that hold for weights, mean scores and y of norm at most ``radius``.
 
-        They depend on public numbers alone: a bound > 0 on the norm of a record, and p.
+        The constants depend only on public numbers: a bound > 0 on the norm of a record, and p.
         """
         p = validate.probability(positive_share=positive_share)
         most = max(p, 1 - p)
@@ -109,7 +109,7 @@ class AUCMaximization(Factored):
     def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
         """Return the share of pairs of both classes that the first d weights of x rank correctly.
 
-        Labels are whether each of the records, shape (m, d), is positive. Not private.
+        ``labels`` holds whether each of the records, shape (m, d), is positive. Not private.
         """
         positive = np.asarray(labels, dtype=bool)
         scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._columns]

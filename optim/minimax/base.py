@@ -1,9 +1,9 @@
-"""What is a minimax objective? One loss in two blocks of parameters, x and y.
+"""Minimax objectives: one loss in two blocks of parameters, x and y.
 
 ``min over x, max over y in Y of f(x, y)``, f being the mean of ``F(x, y; record)`` over the records
-plus public regularisers. For the privacy boundary it is one objective whose parameters are (x, y)
-and whose "gradient" is the pair (grad_x F, grad_y F): both blocks of a record are clipped together
-and released together, because they are about the same sample.
+plus public regularisers. For the privacy boundary it is one objective with parameters (x, y), and
+its "gradient" is the pair (grad_x F, grad_y F): both blocks of a record are clipped together and
+released together, because they are about the same sample.
 
 >>> import numpy as np
 >>> from dpcal.optim.minimax import Minimax
@@ -40,11 +40,10 @@ __all__ = ["Minimax", "MinimaxObjective"]
 Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
 Losses = Callable[[Vector, Vector, Rows], ArrayLike]
 
-# Relative step of central differences for Hessians: their error is near 1e-10 of the largest
-# third derivative there, and 1e5 times that of best responses.
+# Relative step of central differences: Hessians err by 1e-10 of the largest third derivative.
 _STEP = 1e-5
 
-# A best response is searched until a projected ascent step is shorter: near the limit of rounding.
+# Length of a projected ascent step that ends the search, near the limit of rounding.
 _CLOSE = 1e-11
 _MOST_ASCENTS = 20_000
 
@@ -68,10 +67,10 @@ class MinimaxObjective(Objective):
         Strengths >= 0 of the public regularisers ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``.
         They get no noise and are never clipped; the second makes f strongly concave in y.
     block_shares
-        None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block
-        alone, to C times its share of their root of squares, so that both together stay within C;
-        each block has the noise of C then. The attribute is scaled to squares that sum to at most
-        1.
+        None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block by
+        itself, to C times its share of the root of their sum of squares, so that both together stay
+        within C; each block then has the noise of C. The attribute is scaled to squares that sum to
+        at most 1.
     """
 
     def __init__(
@@ -103,8 +102,6 @@ class MinimaxObjective(Objective):
         d1 = self.dimensions[0]
         return w[:d1], w[d1:]
 
-    # -- diagnostics, not private
-
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return the y in Y that maximises f(x, y), shape (d2,). Not private.
 
@@ -131,7 +128,7 @@ class MinimaxObjective(Objective):
                     break
                 rate /= 2
             if float((moved - y) @ step) < 0:
-                momentum = 1.0  # restart, because the momentum leads downhill
+                momentum = 1.0
             grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
             ahead = moved + (momentum - 1) / grown * (moved - y)
             y, momentum = moved, grown
@@ -149,8 +146,8 @@ class MinimaxObjective(Objective):
     def phi_hessian(self, x: ArrayLike) -> Vector:
         """Return the Hessian of Phi, shape (d1, d1), by central differences. Not private.
 
-        Where Phi has none, since a constraint on y is about to become active, it is a mean of both
-        sides.
+        At a point where a constraint on y is about to become active, Phi has no Hessian, and the
+        result is a mean of both sides.
         """
         x = parameters(numbers("x", x), self.dimensions[0])
         columns = []
@@ -178,7 +175,7 @@ class Minimax(MinimaxObjective):
     gradients
         ``gradients(x, y, rows)`` returns the gradients of ``F(x, y; record)`` in x, shape (m, d1),
         and in y, shape (m, d2), for ``rows`` (row numbers, shape (m,)). The privacy claim needs
-        both to depend on that record, x and y alone: no statistics of a batch, no memory. A record
+        both to depend only on that record, x and y: no statistics of a batch, no memory. A record
         with a gradient that is NaN or infinite contributes zero.
     n, dimensions, dual_set, primal_l2, dual_l2, block_shares
         See :class:`dpcal.optim.minimax.MinimaxObjective`.

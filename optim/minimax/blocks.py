@@ -1,4 +1,4 @@
-"""Which parameters are x and which are y? The two blocks of a run: where they start and end.
+"""The two blocks of a run, x and y: their sizes, their starts and their ends.
 
 >>> from dpcal.optim.minimax import Box
 >>> blocks = Blocks((2, 1), Box(0.0, 1.0))
@@ -57,7 +57,7 @@ class Blocks:
         return cls(known, dual_set)
 
     def start(self, initial: ArrayLike | None, initial_dual: ArrayLike | None) -> Vector:
-        """Return where (x, y) starts; y is projected onto its set."""
+        """Return the start of (x, y); y is projected onto its set."""
         d1, d2 = self.dimensions
         x, y = np.zeros(d1), np.zeros(d2)
         if initial is not None:
@@ -86,7 +86,7 @@ class Anchor:
         ``moves`` times the plan's ``movement``.
     outcome
         ``"certified"`` if the phase lasted as long as planned, ``"left"`` if it moved too far, and
-        ``"unfinished"`` if the run ended before.
+        ``"unfinished"`` if the run ended first.
     """
 
     step: int
@@ -103,13 +103,13 @@ class MinimaxResult(Result):
     Parameters
     ----------
     primal_dimension
-        d1: ``w`` is (x, y), of which x are the first d1 numbers.
+        Number d1 of leading entries of ``w`` = (x, y) that are x.
     status
         ``"certified"``: x is the anchor of an escape phase that lasted as long as planned, the
         algorithm's sign of a second-order stationary point, not a proof: estimates are noisy.
         ``"not-certified"``: x is the last iterate, and no phase lasted. ``"cannot-certify"``: the
-        same, and by the plan its noise is too large for a phase to last. Methods without escape
-        phases have the words of :class:`dpcal.optim.Result`.
+        same, and the plan's noise is too large for a phase to last. Methods without escape phases
+        use the statuses of :class:`dpcal.optim.Result`.
     anchors
         Every point from which an escape was tried, in order.
     estimate_norms

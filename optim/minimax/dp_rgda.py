@@ -61,11 +61,11 @@ class Tracker:
     """Algorithm 3, corrected: estimates v and u of both gradients, and the dual iterate y.
 
     The estimates (v, u) of the gradients in x and in y are refreshed now and then, and updated by
-    noisy differences in between, with one joint release for both blocks. Inside an outer step y
+    noisy differences in between, with one joint release for both blocks. Inside an outer step, y
     climbs by K - 1 projected steps along u.
 
     The oracle's queries are ``"refresh"`` and ``"difference"``; v and u are estimates of grad_x f
-    and grad_y f at (the x of the last step, y). Of a plan these parameters are read:
+    and grad_y f at (the x of the last step, y). The tracker reads these parameters of a plan:
 
     - ``period`` q >= 1, outer steps from one refresh to the next; ``inner_steps`` K >= 1, estimates
       of an outer step; and ``ascent_rate`` lambda > 0, the step size of y.
@@ -111,7 +111,7 @@ class Tracker:
         self._oracle, self._step, self._x = oracle, 0, x
         self.y = self._dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
-        # The first of the K + 1 answers is the refresh: no step leads to another.
+        # The first of the K + 1 answers is the refresh, so no step leads to a second one.
         self._walk = walk_of(
             oracle,
             np.concatenate([x, self.y]),
@@ -150,7 +150,7 @@ class Tracker:
 
 
 class Escape:
-    """Lines 3 to 7: the moves of x, from released values alone.
+    """Lines 3 to 7: the moves of x, computed only from released values.
 
     The plan's parameters are ``accuracy`` (alpha), ``step`` and ``step_length`` (eta),
     ``escape_rate`` (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and
@@ -246,8 +246,7 @@ def dp_rgda(
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
-    A run that is certified stops early, and costs all that was planned. Callbacks receive outer
-    steps and (x, y).
+    A certified run stops early, and costs its whole plan. Callbacks receive outer steps and (x, y).
 
     Parameters
     ----------

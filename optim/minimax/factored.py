@@ -1,4 +1,4 @@
-"""Minimax problems about linear models, whose gradients are a number times a record.
+"""Minimax problems about linear models; a gradient in the weights is a number times a record.
 
 One record's pair of gradients is ``c_i x_i`` in the weights of a linear model, and a few numbers
 e_i in further primal parameters and in y. Sums of clipped pairs are compiled.
@@ -33,17 +33,17 @@ __all__ = ["Factored", "signs_of"]
 
 
 class Factored(MinimaxObjective):
-    """A problem whose gradient in a linear model's weights is a number times the record.
+    """A problem with gradients, in a linear model's weights, of a number times the record.
 
-    It takes the records, and whether each counts; the compiled loss, whose tail holds further
-    primal parameters and y; the targets; d2; and other arrays of length n that the digest depends
-    on. f is linear in y, up to its regulariser. Its subclasses take:
+    It takes the records, and whether each counts; the compiled loss, with further primal parameters
+    and y in its tail; the targets; d2; and other arrays of length n that the digest depends on. Its
+    subclasses take:
 
     Parameters
     ----------
     X, labels
-        Records, shape (n, d), and, in classification, one of two classes for each. A record of
-        another class, or with a cell that is not a finite number, is blank.
+        Records, shape (n, d), and, in classification, one of two classes for each. A record is
+        ignored if it has another class, or a cell that is not a finite number.
     primal_l2
         Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
     fit_intercept
@@ -75,7 +75,7 @@ class Factored(MinimaxObjective):
         self._columns = X.shape[1] + self.fit_intercept
         super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)
         self._targets = targets, *others
-        # The gradients of a record that is not a number count as zero.
+        # A record with a cell that is not a finite number has a gradient of zero.
         self.kernel = ClippedSum(
             loss,
             blanked(X, known, math.nan),

@@ -1,4 +1,4 @@
-"""Which weighting of the records is worst for a linear model? Fairness, and shifts of covariates.
+"""The worst weighting of records for a linear model: fairness, and shifts of covariates.
 
 ``F(w, y; record) = (b + <y, phi>) loss(<w, x>, target)``: y tilts the weights of records along
 features phi, a public regulariser keeps the tilt small, and w minimises the loss of the worst tilt.
@@ -52,8 +52,8 @@ class FairClassification(Factored):
     X, labels, primal_l2, fit_intercept, classes, classes_from_data, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
-        Number of each record's group in [0, G), shape (n,). It is protected like its other values,
-        and a record of another group is blank.
+        Number of each record's group in [0, G), shape (n,). It is protected like the record's other
+        values, and a record of another group is ignored.
     dual_l2
         Strength > 0 of the regulariser of y: mu of the problem.
     shares
@@ -126,8 +126,8 @@ class FairClassification(Factored):
     ) -> Constants:
         """Return constants that hold for weights of norm at most ``radius``, from public numbers.
 
-        They are a bound > 0 on the norm of a record, the constant feature included, the problem's
-        ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
+        The public numbers are a bound > 0 on the norm of a record, the constant feature included,
+        the problem's ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
         """
         largest = math.log(2) + row_norm * radius
         share = validate.rate(smallest_share=smallest_share)
@@ -158,13 +158,13 @@ class CovariateShift(Factored):
     targets
         Numbers, shape (n,).
     dual_l2
-        Strength > 0 of the regulariser of y: mu of the problem. The smaller, the larger the shifts
-        that are guarded against.
+        Strength > 0 of the regulariser of y: mu of the problem. A smaller strength guards against
+        larger shifts.
     tilts
         phi, shape (n, d2); the covariates when omitted.
     tilt_norm
-        Public bound > 0 on the norm of phi; longer ones are scaled down to it. The ball of y has
-        the radius 1 over it.
+        Public bound > 0 on the norm of phi; longer features are scaled down to it. The ball of y
+        has the radius ``1 / tilt_norm``.
 
     References
     ----------
@@ -216,8 +216,8 @@ class CovariateShift(Factored):
     ) -> Constants:
         """Return constants that hold for weights of norm at most ``radius`` and tilts at most 1.
 
-        They depend on public numbers alone: bounds > 0 on the norm of a record, the constant
-        feature included, and on the targets' size, and the problem's ``dual_l2``.
+        The constants depend only on public numbers: bounds > 0 on the norm of a record, the
+        constant feature included, and on the targets' size, and the problem's ``dual_l2``.
         """
         residual = target_bound + row_norm * radius
         return Constants(

@@ -1,4 +1,4 @@
-"""Which sets may the dual variable be in? Closed convex sets, each with its exact projection.
+"""Closed convex sets for the dual variable, each with its exact projection.
 
 The privacy claim does not rest on them: a projection is post-processing of released values.
 
@@ -58,7 +58,7 @@ class Ball(ConvexSet):
 
 @dataclass(frozen=True)
 class Box(ConvexSet):
-    """The points whose coordinates all lie in one interval, finite, with ``low < high``."""
+    """The points with all coordinates in one finite interval, ``low < high``."""
 
     low: float
     high: float
@@ -78,9 +78,9 @@ class Box(ConvexSet):
 
 @dataclass(frozen=True)
 class Simplex(ConvexSet):
-    """The points with coordinates >= 0 whose sum is ``total``, a finite number > 0.
+    """The points with coordinates >= 0 that sum to ``total``, a finite number > 0.
 
-    The projection is that of Held, Wolfe and Crowder 1974: sort, and find the threshold.
+    The projection sorts and finds the threshold (Held, Wolfe and Crowder 1974).
     """
 
     total: float = 1.0

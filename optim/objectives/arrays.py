@@ -1,4 +1,4 @@
-"""Is an input valid? Checks of arrays, and sums of rows that are clipped one by one.
+"""Checks of arrays, and sums of rows that are clipped one by one.
 
 >>> import numpy as np
 >>> numbers("X", [[1, 2]]).dtype
@@ -41,7 +41,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Number of rows whose norms are computed at once: 1 MB of copies at 64 columns.
+# Rows of one call, so that copies stay small: 1 MB at 64 columns.
 _BLOCK = 2048
 
 
@@ -73,7 +73,6 @@ def row_norms(table: Vector) -> Vector:
     Rows are scaled first, so that squares neither overflow nor vanish.
     """
     if len(table) > _BLOCK:
-        # Scaled copies of all rows at once would need twice the memory of the records.
         parts = [row_norms(table[i : i + _BLOCK]) for i in range(0, len(table), _BLOCK)]
         return np.concatenate(parts)
     largest = np.abs(table).max(axis=1, initial=0.0)
@@ -121,7 +120,7 @@ def prints_of_rows(key: bytes, *tables: NDArray[Any]) -> list[bytes]:
     """Return a keyed digest of each row, 16 bytes; rows of equal numbers have equal digests.
 
     The tables have as many rows each, shape (n,) or (n, k), which are digested together. The key,
-    at most 64 bytes, is a secret: whoever knows it can test guesses of a row.
+    at most 64 bytes, is a secret: anyone who knows it can test guesses of a row.
     """
     columns = [np.asarray(table, dtype=np.float64).reshape(len(table), -1) for table in tables]
     # 0.0 and -0.0 are equal numbers with different bytes.
@@ -138,7 +137,7 @@ def numbers_of(name: str, values: ArrayLike) -> Vector:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        # The message of numpy holds the value that it could not read, which may be a record's.
+        # The message of numpy shows the value that it could not read, which may be a record's.
         raise TypeError(
             f"{name} must be an array of real numbers, got values of other types."
         ) from None
@@ -194,7 +193,7 @@ def parameters(w: ArrayLike, dimension: int, name: str = "w") -> Vector:
 
 
 def norm_of(vector: Vector) -> float:
-    """Return the L2 norm, also where squares of entries overflow; NaN or infinite if one is."""
+    """Return the L2 norm, also where squares overflow; NaN or infinite if an entry is."""
     norm = l2_norm(vector)
     if math.isfinite(norm) or not np.isfinite(vector).all():
         return norm

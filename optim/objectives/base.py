@@ -1,4 +1,4 @@
-"""What is minimised? The mean loss of a model over the records, plus a regulariser.
+"""Objectives: the mean loss of a model over the records, plus a regulariser.
 
 Nothing here is private by itself: losses, gradients, constants and optima are functions of the
 records. Only the answers of :class:`dpcal.optim.PrivateOracle` may leave a private run.
@@ -59,7 +59,6 @@ __all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
 BLOCK_BYTES = 1 << 24
-# Largest number of records in a block.
 _MOST_RECORDS = 1024
 
 _SUMS = "records are clipped and added at the boundary; override record_gradients or contributions"
@@ -76,15 +75,15 @@ _DATA = {"l2", "penalized", "dual_l2", "ascending", "n", "dimension"}
 class Objective:
     """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
-    A subclass gives the gradients of given records, one by one: :meth:`record_gradients`; a private
-    run needs no more, unless it needs losses. They are clipped and added at the boundary
-    (:mod:`dpcal.optim.objectives.contributions`). The regulariser ``l2 / 2 ||w||^2`` is data: it is
-    added after the noise and never clipped.
+    A subclass computes the gradients of given records, one by one: :meth:`record_gradients`. A
+    private run needs no more, unless it needs losses. Gradients are clipped and added at the
+    boundary (:mod:`dpcal.optim.objectives.contributions`). The regulariser ``l2 / 2 ||w||^2`` is
+    data: it is added after the noise and never clipped.
 
     Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
     numbers in [0, n), possibly none; and a bound > 0 on each record's contribution, ``max_norm`` on
-    its L2 norm or ``max_loss`` on its size, infinite for no clipping. A record whose contribution
-    is NaN or infinite contributes zero.
+    its L2 norm or ``max_loss`` on its size, infinite for no clipping. A contribution that is NaN or
+    infinite counts as zero.
 
     Attributes
     ----------
@@ -102,22 +101,22 @@ class Objective:
         Number of records of a call of :meth:`record_gradients`, at least 1; by default as many as
         have 16 MiB of gradients, and at most 1024.
     group_size
-        Where records are persons, the largest number of rows of one; None where they are rows.
+        Largest number of rows of a person, where records are persons; None where records are rows.
     read_from_data
-        Names of what was read off the records to make the objective, as ``("classes",)``: no claim
-        covers it, and statements of runs name it.
+        Names of the facts that were read off the records to make the objective, such as
+        ``("classes",)``: no claim covers them, and statements of runs name them.
     linear_loss
-        For linear models, whose defaults :class:`dpcal.calibrate.defaults.Defaults` knows: the name
+        For linear models that :class:`dpcal.calibrate.defaults.Defaults` has settings for: the name
         of the loss, and the largest number that the loss of a record is multiplied by.
     checked
-        Whether oracles take the objective without a test. Otherwise they test it once, on a few
-        random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
-        user's. Set it to True, on the object or in the class, for a function that is slow or counts
-        its calls.
+        Whether oracles take the objective without a test. Otherwise oracles test it once, on a few
+        random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is
+        your own. Set it to True, on the object or in the class, for a function that is slow or
+        counts its calls.
     kernel
         Compiled form of the gradients and losses of single records, if there is one.
     rows_are_arrays
-        Whether the numbers of all records are asked about as an array, or as
+        Whether oracles pass the row numbers of all records as an array, or as
         :class:`dpcal.optim.objectives.arrays.AllRows`, which does not grow with them.
     """
 
@@ -132,7 +131,8 @@ class Objective:
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
     kernel: ClippedSum | None = None
-    # Of the bound, for parts of a gradient that are clipped apart.
+    # Share of the bound, and number of entries, of each part of a gradient that is clipped
+    # separately.
     _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
@@ -148,14 +148,13 @@ class Objective:
                     "nothing shows that a computed one reads no record."
                 )
         if "checked" not in vars(cls):
-            # This package's own classes are tested with the package; classes that users derive
-            # from them are not.
             cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
 
     def record_gradients(self, w: Vector, rows: Rows) -> ArrayLike:
         """Return the gradient of each of ``rows``, not clipped, shape (m, dimension).
 
-        Each must depend on that record and on ``w`` alone: no statistics of a batch, no memory.
+        Each gradient must depend only on its record and on ``w``: no statistics of a batch, no
+        memory.
         """
         if not isinstance(self.kernel, ClippedSum):
             raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
@@ -168,17 +167,17 @@ class Objective:
         return np.array([self.kernel.losses(w, row) for row in rows[:, np.newaxis]])
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """Return the gradients of ``rows`` at w, minus those at v if given, for oracles to sum.
+        """Return the gradients of ``rows`` at w, minus gradients at v if given, for oracles to sum.
 
-        Here the compiled form, or :meth:`record_gradients`, in blocks; subclasses may hand over
-        factors of them. An array of shape (m, dimension) will do.
+        The base class returns the compiled form, or :meth:`record_gradients` in blocks; subclasses
+        may return factors of the gradients. You may also return an array of shape (m, dimension).
         """
         if isinstance(self.kernel, ClippedSum):
             return Kernel(self.kernel, rows, *at)
         return Table(self.dimension, self.tables(rows, *at), self._shares)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
-        """Return the losses of ``rows``, likewise, one number a record."""
+        """Return the losses of ``rows``, one number a record, for oracles to sum."""
         if isinstance(self.kernel, ClippedSum):
             return Losses(self.kernel, rows, w)
         tables = (
@@ -190,10 +189,10 @@ class Objective:
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """Return the upper triangles of the Hessians of ``rows``, likewise, row by row.
+        """Return the upper triangles of the Hessians of ``rows``, row by row, for oracles to sum.
 
-        Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or
-        on its operator norm, if ``spectral``.
+        The base class computes them from :meth:`hessian_vector_rows`. The bound is on the Frobenius
+        norm of a Hessian, or on its operator norm, if ``spectral``.
         """
         blocks = in_blocks(rows, max(1, MOST // self.dimension))
         return Matrices(self.dimension, map(partial(self._hessians, w), blocks), spectral=spectral)
@@ -210,7 +209,7 @@ class Objective:
         return (some.copy() for some in in_blocks(rows, size))
 
     def tables(self, rows: Rows, *at: Vector) -> Iterator[Vector]:
-        """Yield the gradients of ``rows`` at w, minus those at v if given, in blocks of rows."""
+        """Yield the gradients of ``rows`` at w, minus gradients at v if given, in blocks."""
         for some in self.blocks(rows):
             shape = len(some), self.dimension
             found = [
@@ -234,14 +233,13 @@ class Objective:
     def digest(self) -> bytes:
         """Return bytes that depend on all records; a secret, like the records.
 
-        Given seeds are mixed with it, so that runs about other records have other noise. Here it is
-        a digest of every record's gradient at two fixed parameters; subclasses that hold the
-        records digest them.
+        Oracles mix given seeds with it, so that runs about other records have other noise. The base
+        class computes a digest of every record's gradient at two fixed parameters; subclasses that
+        hold the records digest the records.
         """
         state = hashlib.blake2b(digest_size=32)
         for w in self._places():
             for table in self.tables(np.arange(self.n, dtype=np.intp), w):
-                # Gradients that count as zero are all alike.
                 state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
         return state.digest()
 
@@ -249,9 +247,9 @@ class Objective:
         """Return a keyed digest of each record, to find records that two data sets share.
 
         Equal records of one class of objectives have equal digests. The digests are a secret, like
-        the records: the key, at most 64 bytes, lets its owner test guesses of a record. Here they
-        are of each record's gradients at two fixed parameters; subclasses that hold the records
-        digest the records.
+        the records: the key, at most 64 bytes, lets its owner test guesses of a record. The base
+        class digests each record's gradients at two fixed parameters; subclasses that hold the
+        records digest the records.
         """
         everyone = np.arange(self.n, dtype=np.intp)
         prints = []
@@ -333,17 +331,16 @@ def least_of(
 
 
 class Labelled(Objective):
-    """An objective of records with labels of declared classes; records with others are blank.
+    """An objective of records with labels of declared classes; others are ignored.
 
     Attributes
     ----------
     classes_, weights
-        The classes, in sort order, and what losses of their records are multiplied by, shape (K,),
-        or None for 1.
+        The classes, in sort order, and the numbers that losses of their records are multiplied by,
+        shape (K,), or None for 1.
     """
 
     weights: Vector | None = None
-    # The largest number that the loss of a record is multiplied by.
     largest_weight: float = 1.0
 
     def _read(
@@ -372,16 +369,15 @@ class Labelled(Objective):
         return codes("y", labels, self.classes_)
 
     def _table(self, X: ArrayLike, y: ArrayLike, *given: Any, **how: Any) -> Vector:
-        """Return records, blank ones as zeros; keep their number, columns and classes.
+        """Return records, ignored ones as zeros; keep their number, columns and classes.
 
-        Further arguments are those of :meth:`_read`.
+        See :meth:`_read` for further arguments.
         """
         X, known = records_of(X)
         place = self._read(y, *given, **how)
         if place.shape != known.shape:
             raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
         self.n, self._columns = X.shape
-        # Blank records have no class; the number -1 stands for that.
         self._class = sealed(np.where(known, place, -1))
         return blanked(X, self._class >= 0)
 

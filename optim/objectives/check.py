@@ -1,6 +1,6 @@
-"""Does an objective meet the conditions of the privacy claim? Tests on random rows and parameters.
+"""Tests of an objective against the conditions of the privacy claim, on random rows.
 
-The condition: a record's contribution depends on that record and on the parameters alone; it is
+The condition: a record's contribution depends only on that record and on the parameters; it is
 clipped and added elsewhere (:mod:`dpcal.optim.objectives.contributions`). A check finds mistakes,
 such as statistics of a batch; it does not find malice.
 
@@ -36,22 +36,19 @@ from dpcal.optim.objectives.contributions import (
 
 __all__ = ["check_objective", "screen"]
 
-# Sums may differ by this through rounding, relative to the number of rows times the bound.
+# Rounding of sums, relative to the number of rows times the bound.
 _ROUNDING = 1e-9
 
 # Largest number of rows of the test: single rows, and a few sets of them.
 _ROWS = 24
 
-# Number of disjoint groups of rows that an oracle tests before a run, and rows of each: 75 calls of
-# a user's function. With fewer than three groups one unusual record could decide.
+# Groups of rows that an oracle tests, rows of each, and fewest groups that outvote one record.
 _GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 
-# Step of central differences of gradients, and by how much they may differ from a Hessian, both
-# relative: the differences err by about the square of the step, and by 1e-16 over the step. Where a
-# loss has kinks they err more, at few records.
+# Relative step of central differences, and their largest error, which kinks of a loss cause.
 _STEP, _DIFFERENCES = 1e-5, 1e-4
 
-# Halvings of the stretch between two parameters: what is left of it is far above rounding.
+# Halvings of the segment between two parameters; its last length is far above rounding.
 _HALVINGS = 20
 
 
@@ -60,19 +57,20 @@ def check_objective(
 ) -> None:
     """Test an objective on random rows and parameters, before any run: the test is not private.
 
-    BrokenObjective is raised if sums are not those of their records, the order of rows or the call
-    before matters, or a Hessian is not symmetric, or is not the derivative of the gradients.
+    BrokenObjective is raised if sums are not the sums of their records, if the order of rows or the
+    previous call matters, or if a Hessian is not symmetric or not the derivative of the gradients.
 
     Parameters
     ----------
     objective
         Any objective.
     seed, trials
-        Of the rows and parameters that are tried, an integer >= 0; and their number, at least 1.
+        Seed of the rows and parameters that are tried, an integer >= 0; and number of trials, at
+        least 1.
     smoothness
         L1 > 0 of one record's loss, if a theorem is to be used that needs it. VacuousSchedule, a
-        warning, names the row whose gradients change faster, as those of a hinge do: theorems for
-        smooth losses then promise nothing, while privacy holds.
+        warning, names a row with gradients that change faster. The gradients of a hinge do:
+        theorems for smooth losses then promise nothing, while privacy holds.
     """
     validate.instance(Objective, objective=objective)
     rng = np.random.default_rng(validate.seed(seed=seed))
@@ -88,15 +86,15 @@ def check_objective(
 
 
 def screen(objective: Objective) -> None:
-    """Refuse an objective of a user's own that breaks the claim, as an oracle does before a run.
+    """Refuse an objective of your own that breaks the claim, as an oracle does before a run.
 
     Sums are compared with the sums of their records, on random rows in disjoint groups of three.
-    The objective is refused if in more than half of the groups the sums differ. So no single record
+    The objective is refused if the sums differ in more than half of the groups. No single record
     decides, whatever its gradients are: a correct objective is not refused for any records, and a
-    refused one had no claim. The error, BrokenObjective, holds no value of a record.
+    refused objective had no claim. The error, BrokenObjective, holds no value of a record.
     :func:`check_objective` is stricter, has more precise messages, and is not private.
 
-    An objective that is ``checked`` is not tested, and one that was tested is ``checked``.
+    An objective that is ``checked`` is not tested, and a tested objective becomes ``checked``.
     """
     if objective.checked:
         return
@@ -119,7 +117,7 @@ def screen(objective: Objective) -> None:
 
 
 def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bool:
-    """Return whether sums over a few rows are right; a function of these rows alone."""
+    """Return whether sums over a few rows are right; a function of only these rows."""
     try:
         with np.errstate(all="ignore"):
             _check_all_sums(objective, w, v, rows)
@@ -137,7 +135,7 @@ def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows) -> N
     try:
         losses(objective, rows[:1], w).clipped(math.inf)
     except TypeError:
-        return  # an objective need not have losses
+        return
     _check_sums("losses", lambda some: losses(objective, some, w), rows)
 
 
@@ -163,7 +161,7 @@ def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> No
     try:
         product = hessian_products(objective, rows, w, v).clipped(math.inf)
     except TypeError:
-        return  # an objective need not have Hessians
+        return
     u = np.roll(v, 1) - v
     back = hessian_products(objective, rows, w, u).clipped(math.inf)
     size = float(np.linalg.norm(product) * np.linalg.norm(u) + np.linalg.norm(back) * _norm_of(v))
@@ -180,9 +178,10 @@ def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> No
 
 
 def _check_smooth(objective: Objective, w: Vector, v: Vector, rows: Rows, most: float) -> None:
-    """Warn of a row whose gradients change faster than ``most`` somewhere between w and v.
+    """Warn if the gradients of a row change faster than ``most`` somewhere between w and v.
 
-    Of the halves of a stretch, one has at least the whole's rate of change: halving finds a kink.
+    At least one half of a segment has the rate of change of the whole or more, so halving finds a
+    kink.
     """
     for row in rows:
         start, end = ((at, objective.clipped_sum(at, np.array([row]), math.inf)) for at in (w, v))

@@ -1,6 +1,6 @@
-"""How are records' contributions clipped and added? Here alone, whatever an objective does.
+"""Clipping and adding of records' contributions, in one place for every objective.
 
-An objective hands over what its records contribute, not clipped: a :class:`Table` of one vector a
+An objective hands over its records' contributions, not clipped: a :class:`Table` of one vector a
 record, :class:`Products` of two short vectors a layer, or a compiled :class:`Kernel`. These classes
 clip each record and add, in doubles (``clipped``) or in whole numbers (``whole``), so that no
 method of an objective moves a sum by more than the bound on one record.
@@ -15,10 +15,10 @@ A network's gradient for one record is an outer product of two short vectors for
 is a linear model's Hessian. Their norm is a product of two norms, and sums of them are matrix
 products (Goodfellow 2015). In whole numbers each vector is rounded towards zero to 20 and 21 bits
 first. Then a matrix product of up to 2^12 records has partial sums of at most 2^53, which doubles
-hold without rounding, in any order; blocks add up in whole numbers. One record's contribution to
-the sum is so the outer products of its whole numbers, exactly; their norm is checked, and is at
-most a bound. At the end the sum is rounded down to the grid, once, which moves a coordinate by less
-than a step beyond that: the bound is shorter by ``sqrt(d)`` steps.
+hold without rounding, in any order; blocks add up in whole numbers. So one record's contribution to
+the sum is exactly the outer products of its whole numbers; their norm is checked to be at most a
+bound. At the end the sum is rounded down to the grid, once. The rounding moves a coordinate by less
+than a step more, so the bound is shorter by ``sqrt(d)`` steps.
 
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
 >>> Table(2, [table[:2], table[2:]]).clipped(1.0).round(9).tolist()
@@ -75,27 +75,27 @@ T = TypeVar("T")
 Integers = NDArray[np.int64]
 Pair = tuple[Vector, Vector]
 
-# Most records of a matrix product.
+# Largest number of records of a matrix product, so that its partial sums are at most 2^53.
 MOST = 4096
-# Bits of a vector's entries; those of a left one have one more.
+# Bits of a vector's entries, one more for left vectors: their products are exact in doubles.
 _BITS = 20
 # Bits by which products are finer than the grid's step, which is 2^-21 of the next power of two.
 _FINER = 2 * _BITS - 21
-# Relative: what contributions are clipped to is below what is checked, by more than is rounded.
+# Relative gap between the clipping bound and the checked bound, larger than any rounding.
 _ROOM = 2.0**-30
 _UNIT = 2.0**-53
 _OTHERS = "contributions must be of rows that are asked for, each once."
 
 
 class Contributions(ABC):
-    """What some records contribute to a sum of ``size`` numbers; used once.
+    """Contributions of some records to a sum of ``size`` numbers; used once.
 
     Bounds are numbers > 0 on the L2 norm of a record's contribution, in [1e-250, 1e250] for whole
     sums, or infinite for no clipping. A contribution that is NaN or infinite counts as zero.
     """
 
     size: int
-    # Most records, once an oracle has asked about so many.
+    # Largest number of records that may contribute, set when an oracle requests some rows.
     most: float = math.inf
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Contributions(ABC):
         """Return the sum in steps of the bound's grid, shape (size,), dtype int64."""
 
     def _counted(self, blocks: Iterable[Any], length: Callable[[Any], int]) -> Iterator[Any]:
-        """Yield blocks; refuse those of more records than were asked about."""
+        """Yield blocks; refuse more records than were requested."""
         left = self.most
         for block in blocks:
             left -= length(block)
@@ -122,13 +122,13 @@ class Table(Contributions):
     Parameters
     ----------
     size
-        Of a vector.
+        Number of entries of a vector.
     blocks
         Vectors, shapes (m, size).
     shares
-        None to clip vectors as they are. Numbers in (0, 1], whose squares sum to at most 1, and
-        the number of entries that each is for, clip these parts of a vector to their shares of the
-        bound; a vector that is not finite in one part contributes to none.
+        None to clip vectors as they are. Pairs of a number in (0, 1] and a number of entries clip
+        these parts of a vector to their shares of the bound. The squares of the shares sum to at
+        most 1. A vector that is not finite in one part contributes to none.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Table(Contributions):
         total, step = np.zeros(self.size, dtype=np.int64), grid_step(bound)
         for block in self._finite():
             for share, part in self._parts:
-                # Shorter than the bound by the step that a norm may be rounded by.
+                # One step below the bound covers the rounding of a norm.
                 most = math.floor(bound * share / step) - 1
                 grid.add_rows(np.ascontiguousarray(block[:, part]), most * step, most, total[part])
         return total
@@ -173,13 +173,13 @@ class Products(Contributions):
     Parameters
     ----------
     size
-        How many numbers are summed.
+        Number of entries of the sum.
     blocks
         For each block of at most 2^12 records its pairs of vectors, shapes (m, a) and (m, b), which
         may be written to.
     arranged
-        Returns the numbers of the sums of the products, shapes (a, b), in the order of the summed
-        ones; when omitted, there is one product, row by row.
+        Function of the sums of the products, shapes (a, b), that returns their numbers in the order
+        of the result; when omitted, there is one product, row by row.
     """
 
     def __init__(
@@ -208,13 +208,13 @@ class Products(Contributions):
             sums = [
                 (left.T @ right).astype(np.int64) for left, right in _whole(pairs, exponent, most)
             ]
-            # Both are whole, and the upper part takes what the lower one has no room for.
+            # Both are whole, and the upper part takes the carry of the lower one.
             low = low + self._arranged(sums)
             high, low = high + (low >> _FINER), low & ((1 << _FINER) - 1)
         return high
 
     def _shrunk(self, bound: float) -> Iterable[list[Pair]]:
-        """Yield pairs whose products are clipped to the bound, up to rounding."""
+        """Yield pairs with products clipped to the bound, up to rounding."""
         for pairs in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
             norms = self._norms(pairs)
             kept = np.isfinite(norms)
@@ -238,7 +238,7 @@ class Products(Contributions):
 
 
 class Kernel(Contributions):
-    """Gradients of ``rows`` at w, minus those at v if given, in compiled code."""
+    """Gradients of ``rows`` at w, minus the gradients at v if given, in compiled code."""
 
     def __init__(self, kernel: ClippedSum, rows: Rows, w: Vector, v: Vector | None = None) -> None:
         self.kernel, self.rows, self.w, self.v = kernel, rows, w, v
@@ -274,10 +274,10 @@ class Losses(Kernel):
 
 
 class Matrices(Contributions):
-    """One symmetric matrix a record, of which the upper triangles are summed; blocks (m, d, d).
+    """One symmetric matrix a record, in blocks (m, d, d); the upper triangles are summed.
 
-    The bound is on the Frobenius norm, which is no less than that of the triangle as a vector; or,
-    if ``spectral``, on the operator norm, for sums in doubles.
+    The bound is on the Frobenius norm, which is no less than the norm of the triangle as a vector;
+    or, if ``spectral``, on the operator norm, for sums in doubles.
     """
 
     def __init__(self, dimension: int, blocks: Iterable[Vector], *, spectral: bool) -> None:
@@ -300,13 +300,12 @@ class Matrices(Contributions):
         """Yield triangles of clipped matrices, shape (m, size)."""
         for block in self._counted(self._blocks, len):
             H = block[np.isfinite(block).all(axis=(1, 2))]
-            # The rounding of norms is less than the margin of this factor.
+            # The margin of this factor is larger than the rounding of norms.
             norms = np.linalg.norm(H, self._order, axis=(1, 2)) * self._room
             rows, columns = self._upper
             yield H[:, rows, columns] * shrink_factors(norms, bound)[:, np.newaxis]
 
 
-# Classes whose objectives may hand over sums that somebody else computes.
 _TRUSTED: set[type] = set()
 
 
@@ -317,10 +316,10 @@ def trusted(made: type[T]) -> type[T]:
 
 
 class Asked(Contributions):
-    """Sums that somebody else computes, with the same promise.
+    """Sums that are computed elsewhere, with the same promise.
 
-    They count where an objective of a :func:`trusted` class hands them over, and are refused where
-    another one does.
+    They count if an objective of a :func:`trusted` class hands them over, and are refused
+    otherwise.
     """
 
     _from_trusted = False
@@ -350,8 +349,8 @@ def _checked(
 ) -> Contributions:
     """Return contributions, of ``size`` numbers each, that an objective hands over for ``rows``.
 
-    An array of one vector a record becomes a :class:`Table`. A ValueError is raised for what has
-    another size, or names other records than those that were asked for, or one twice.
+    An array of one vector a record becomes a :class:`Table`. A ValueError is raised if
+    contributions have another size, name a record that was not requested, or name a record twice.
     """
     if isinstance(found, Asked) and type(objective) in _TRUSTED:
         found._from_trusted = True
@@ -373,7 +372,7 @@ def _checked(
 
 
 def gradients(objective: Any, rows: Rows, *at: Vector) -> Contributions:
-    """Return the gradients of an objective's rows at w, minus those at v if given."""
+    """Return the gradients of an objective's rows at w, minus the gradients at v if given."""
     return _checked(objective, objective.contributions(rows, *at), objective.dimension, rows)
 
 
@@ -400,7 +399,7 @@ def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contri
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
-    """Return what the function ``name`` returned as an array, if it has this shape."""
+    """Return the result of the function ``name`` as an array, if it has this shape."""
     table = cells(name, values)
     if table.shape != shape:
         raise ValueError(
@@ -410,9 +409,9 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
 
 
 def kernel_of(objective: Any) -> ClippedSum | None:
-    """Return the compiled form of what an objective hands over, if it is nothing else.
+    """Return the objective's compiled kernel, if its contributions are nothing else.
 
-    The objective hands it over for the very parameters and rows that it is asked about.
+    The contributions must be for exactly the parameters and rows that are passed.
     """
     rows, w = np.empty(0, dtype=np.intp), np.zeros(objective.dimension)
     found = objective.contributions(rows, w)
@@ -429,7 +428,7 @@ def _whole(pairs: list[Pair], exponent: int, most: float) -> list[Pair]:
         grid.whole_factors(left, right, squares, exponent=exponent, bits=_BITS)
         for left, right in pairs
     ]
-    # What is summed in doubles is right to a part in 2^40, with room for that.
+    # Sums in doubles have a relative error of at most 2^-40, below this margin.
     too_long = squares > most * most * (1 - _ROOM)
     if too_long.any():
         for left, _ in factors:

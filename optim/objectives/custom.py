@@ -1,4 +1,4 @@
-"""Can I bring my own model? Yes, if it gives one gradient per record.
+"""Objectives of your own models, from a function that returns one gradient per record.
 
 >>> import numpy as np
 >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([2.0, 4.0, 6.0])
@@ -8,7 +8,8 @@
 >>> objective.clipped_sum(np.zeros(1), np.array([0, 2]), 5.0).round(9).tolist()  # -2, -18 cut to -5
 [-7.0]
 
-Are persons the records? Then the rows of each are summed, and the sum is clipped.
+Records can also be persons. Then the gradients of each person's rows are summed, and the sum is
+clipped.
 
 >>> table = np.array([[3.0, 0.0], [0.0, 4.0], [0.3, 0.4]])
 >>> rows = FromGradients(lambda w, some: table[some], n=3, dimension=2)
@@ -37,7 +38,6 @@ __all__ = ["UNKNOWN", "FromGradients", "Users", "check_functions"]
 
 PerRecord = Callable[[Vector, Rows], ArrayLike]
 
-# Constants of losses of which nothing is known.
 UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
 
@@ -59,8 +59,8 @@ class FromGradients(Objective):
     gradients
         ``gradients(w, rows)`` returns the gradients of ``rows`` (row numbers, shape (m,)) at ``w``
         (shape (dimension,)), shape (m, dimension). The privacy claim needs the gradient of a record
-        to depend on that record and on ``w`` alone: no statistics of a batch, no memory. A record
-        whose gradient, or loss, is NaN or infinite contributes zero.
+        to depend only on that record and on ``w``: no statistics of a batch, no memory. A record
+        contributes zero if its gradient or loss is NaN or infinite.
     n, dimension, l2
         See :class:`Objective`.
     loss
@@ -119,28 +119,28 @@ class FromGradients(Objective):
 
 
 class Users(FromGradients):
-    """An objective whose records are persons: user-level sampling and clipping.
+    """An objective with one record a person: user-level sampling and clipping.
 
     A person's gradient is the sum over the first ``group_size`` of the person's rows, in their
-    order; more are never read, whoever else there is. It is clipped as a whole, so that a person
-    with any rows moves a sum by at most the bound, and any price of one record is that of a person
-    (Charles et al. 2024). Plans for it are made with ``clipped="user"``, the same ``group_size``,
-    and the number of persons for n.
+    order; further rows are never read. It is clipped as a whole, so that a person with any number
+    of rows moves a sum by at most the bound, and an epsilon for one record is an epsilon for one
+    person (Charles et al. 2024). Make plans for it with ``clipped="user"``, the same
+    ``group_size``, and the number of persons for n.
 
     Parameters
     ----------
     objective
-        Of rows.
+        Objective with one record a row.
     owners
-        Who each row is about, shape (objective.n,): numbers or texts. Two are one person if their
-        texts are the same.
+        Person of each row, shape (objective.n,): numbers or texts. Two rows are about one person if
+        their texts are the same.
     group_size
         Largest number of rows of a person that are used, >= 1.
 
     Raises
     ------
     ValueError
-        If the shape is another one, or a row does not say whose it is.
+        If the shape is another one, or a row names no person.
     """
 
     group_size: int

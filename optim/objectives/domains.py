@@ -1,7 +1,7 @@
-"""Which records count? Those of finite numbers, with a label of a class; the others are blank.
+"""Records that count: finite numbers, with a label of a class; other records are ignored.
 
-Whether a fit fails, and the shape of its result, must not depend on one record. A blank record
-contributes zero to every answer, and nobody is told. Shapes, and types of whole arrays, are public.
+Whether a fit fails, and the shape of its result, must not depend on one record. An ignored record
+contributes zero to every answer, without a message. Shapes, and types of whole arrays, are public.
 
 >>> table, known = records_of([[1.0, 2.0], ["?", 3.0], [4.0, float("inf")]])
 >>> known.tolist()
@@ -42,7 +42,7 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 
-# Kinds of arrays of numbers and of texts: a label of the one is never a class of the other.
+# Kinds of arrays of numbers and of texts: a label of one kind is never a class of the other.
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text"}
 
 
@@ -51,18 +51,18 @@ def cells(name: str, values: ArrayLike) -> Vector:
 
     Cells of lists and of arrays of objects are taken one by one. Arrays and columns of texts, of
     dates, and of other types that are not numbers, sparse ones too, raise a TypeError that calls
-    them ``name``: their types are public, and all of their records would be blank.
+    them ``name``: their types are public, and all of their records would be ignored.
     """
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} must be a dense array, got a sparse one: use its toarray().")
     _check_types(name, values)
     try:
         array = np.asarray(values)
-    except ValueError:  # a cell is a list
+    except ValueError:
         array = np.array(values, dtype=object)
     if array.dtype.kind not in "biuf" and not hasattr(values, "__array__"):
         array = np.array(values, dtype=object)
-    if array.dtype.kind not in "biufO":  # of objects that make themselves arrays
+    if array.dtype.kind not in "biufO":  # of objects that convert themselves to arrays
         _check_types(name, array)
     if array.dtype.kind == "O":
         array = np.array([_number(cell) for cell in array.flat]).reshape(array.shape)
@@ -70,7 +70,7 @@ def cells(name: str, values: ArrayLike) -> Vector:
 
 
 def _check_types(name: str, values: Any) -> None:
-    """Refuse columns of a frame, or an array or series, whose type is not of numbers."""
+    """Refuse a column of a frame, an array or a series if its type is not numeric."""
     if hasattr(values, "columns"):
         for column, kind in zip(values.columns, values.dtypes, strict=True):
             if not _is_of_numbers(kind):
@@ -93,7 +93,7 @@ def _is_of_numbers(kind: Any) -> bool:
     """Return whether a type of numpy, pandas or polars is of real numbers, or of any objects."""
     if str(kind).lower() in ("object", "boolean"):
         return True
-    if hasattr(kind, "is_numeric"):  # polars
+    if hasattr(kind, "is_numeric"):
         return bool(kind.is_numeric())
     letter = getattr(kind, "kind", "O")
     return letter in "biuf" or (letter == "O" and bool(getattr(kind, "_is_numeric", False)))
@@ -124,7 +124,7 @@ def finite_rows(table: Vector) -> Mask:
 
 
 def blanked(table: Vector, known: Mask, blank: float = 0.0) -> Vector:
-    """Return a table, or a copy whose unknown rows hold ``blank`` alone."""
+    """Return a table, or a copy with ``blank`` in every cell of unknown rows."""
     if known.all():
         return table
     return np.where(known[:, np.newaxis] if table.ndim == 2 else known, table, blank)
@@ -133,8 +133,8 @@ def blanked(table: Vector, known: Mask, blank: float = 0.0) -> Vector:
 def labels_of(y: ArrayLike) -> NDArray[Any]:
     """Return labels as an array of its own type, or else of objects.
 
-    The type that numpy finds for a list depends on each of its entries, and so does the one that
-    polars finds for a series of whole numbers: floats, where one is missing.
+    The type that numpy finds for a list depends on each of its entries. The type that polars finds
+    for a series of whole numbers does too: floats, if an entry is missing.
     """
     series: Any = y
     if hasattr(getattr(series, "dtype", None), "is_integer") and series.dtype.is_integer():
@@ -145,9 +145,9 @@ def labels_of(y: ArrayLike) -> NDArray[Any]:
 def declared(
     name: str, given: ArrayLike | None, labels: NDArray[Any], *, from_data: bool
 ) -> NDArray[Any]:
-    """Return classes or groups in sort order: those given, or those of the labels.
+    """Return classes or groups in sort order: as given, or read off the labels.
 
-    A ValueError that calls them ``name`` is raised unless exactly one of both is asked for.
+    A ValueError that calls them ``name`` is raised unless you request exactly one of both.
     """
     if (given is None) is not from_data:
         raise ValueError(
@@ -173,7 +173,7 @@ def classes_and_weights(
     Parameters
     ----------
     labels
-        Those of the records, whose classes are read if ``from_data``.
+        Labels of the records, from which the classes are read if ``from_data``.
     given
         The classes, where they are known in public.
     class_weights
@@ -208,9 +208,9 @@ def codes(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.
     Parameters
     ----------
     name
-        Of the labels, in errors: a ValueError is raised for numbers where classes are texts.
+        Name of the labels in errors: a ValueError is raised for numbers where classes are texts.
     labels
-        Of :func:`labels_of`.
+        Result of :func:`labels_of`.
     classes
         Different, in sort order.
     """
@@ -228,7 +228,7 @@ def codes(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.
 def _place(cell: Any, places: dict[Any, int]) -> int:
     try:
         return places.get(cell, -1)
-    except (TypeError, ValueError):  # neither hashed nor compared
+    except (TypeError, ValueError):
         return -1
 
 
@@ -251,7 +251,7 @@ def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 def counted_together(
     parts: Sequence[tuple[NDArray[Any], NDArray[np.intp]]],
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return :func:`counted` of all records, from that of each part of them, one at least."""
+    """Return :func:`counted` of all records, given :func:`counted` of each part, at least one."""
     counts: Counter[Any] = Counter()
     for labels, numbers in parts:
         counts.update(dict(zip(map(_key, labels.tolist()), numbers.tolist(), strict=True)))
@@ -268,9 +268,9 @@ def counted_together(
 def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:
     """Return a number for each row, equal where rows are about one person, shape (n,).
 
-    ``owners``, which errors call ``name``, say who each row is about: numbers or texts, shape (n,).
-    Two are one person if their texts are the same. ValueError is raised for another shape, or if a
-    row does not say whose it is.
+    ``owners`` names the person of each row by a number or a text, shape (n,); errors call it
+    ``name``. Two rows are about one person if their texts are the same. ValueError is raised for
+    another shape, or if a row names no person.
     """
     given = labels_of(owners)
     if given.shape != (n,):
@@ -284,7 +284,7 @@ def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:
 
 
 def unlabelled(labels: NDArray[Any]) -> Mask:
-    """Return which cells are no label that :func:`counted` counts, in the shape of the labels."""
+    """Return a mask of the cells that :func:`counted` ignores, in the shape of the labels."""
     if labels.dtype.kind == "O":
         odd = [_key(label) is None for label in labels.flat]
         return np.array(odd, dtype=bool).reshape(labels.shape)
@@ -292,7 +292,7 @@ def unlabelled(labels: NDArray[Any]) -> Mask:
 
 
 def _key(label: Any) -> tuple[int, Any] | None:
-    """Return what a label of an array of objects is told by; None if it is not one."""
+    """Return the key by which labels of an object array are compared; None if it is not a label."""
     if isinstance(label, bool | np.bool_):
         return 1, bool(label)
     if isinstance(label, str):
@@ -306,7 +306,7 @@ def _key(label: Any) -> tuple[int, Any] | None:
 
 
 def typed(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of :func:`counted`, or some of them, in an array whose type they alone decide.
+    """Return some labels of :func:`counted` in an array; only these labels decide its type.
 
     >>> typed(np.array([0, 1, "far"], dtype=object)[:2]).dtype
     dtype('int64')

@@ -1,4 +1,4 @@
-"""Which models depend on a record through one number? Linear ones, such as logistic regression.
+"""Linear models, such as logistic regression: the loss depends on a record through one number.
 
 >>> import numpy as np
 >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
@@ -58,7 +58,7 @@ class _Embedded:
             table: Vector = features @ self._matrix.T
             shrink = shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))
             table *= shrink[:, np.newaxis]
-        # A record that overflows is blank, and nobody is told.
+        # A record that overflows is ignored, without a message: a message would reveal it.
         table[~np.isfinite(table).all(axis=1)] = 0.0
         return table
 
@@ -66,8 +66,9 @@ class _Embedded:
 class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target.
 
-    Data that are empty, shapes that do not match, and l2 < 0 raise a ValueError. A record whose
-    cells and target are not all finite numbers is blank: it contributes zero to every answer.
+    Data that are empty, shapes that do not match, and l2 < 0 raise a ValueError. A record is
+    ignored if one of its cells or its target is not a finite number: it contributes zero to every
+    answer.
 
     Parameters
     ----------
@@ -93,10 +94,8 @@ class Linear(Objective):
     sharpest: ClassVar[float] = 1.0
     width: float = 1.0
     largest_weight: float = 1.0
-    # What losses of targets below and above zero are multiplied by, or None for 1.
     weights: Vector | None = None
     kernel: ClippedSum
-    # What embedded records are made of.
     _embedded: tuple[Linear, Vector] | None = None
 
     def __init__(
@@ -107,7 +106,7 @@ class Linear(Objective):
         if targets.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {targets.shape}.")
         known &= np.isfinite(targets)
-        # Every slope and every loss at a target that is not a number counts as zero.
+        # A target of NaN makes every slope and every loss zero.
         X, targets = blanked(X, known), blanked(targets, known, math.nan)
         self.l2 = validate.non_negative(l2=l2)
         self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
@@ -124,7 +123,7 @@ class Linear(Objective):
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def _curvatures(self, scores: Vector, rows: Rows) -> Vector:
-        """Return the second derivative of the loss of each of ``rows``, zero for blank records."""
+        """Return the second derivative of the loss of each row, zero for ignored records."""
         targets = self.kernel.targets[rows]
         found = np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
         return found if self.weights is None else found * self.weights[(targets > 0).astype(int)]
@@ -139,21 +138,21 @@ class Linear(Objective):
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """See :meth:`Objective.hessian_contributions`; of rank one, both norms are one."""
+        """See :meth:`Objective.hessian_contributions`; at rank one both norms are equal."""
         upper = np.triu_indices(self.dimension)
         blocks = (self._hessian_factors(w, some) for some in in_blocks(rows, MOST))
         return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
 
     def _hessian_factors(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
-        """Return two vectors for each record, whose outer product is its Hessian."""
+        """Return two vectors for each record; their outer product is its Hessian."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             return [(self._curvatures(X @ w, rows)[:, np.newaxis] * X, X)]
 
     def digest(self) -> bytes:
-        """See :meth:`Objective.digest`; of embedded records, that of the originals and the matrix.
+        """See :meth:`Objective.digest`; embedded records digest the originals and the matrix.
 
-        The products of both are rounded in another way on another processor.
+        Another processor rounds the products of both in another way.
         """
         if self._embedded is None:
             return self.kernel.digest()
@@ -167,9 +166,8 @@ class Linear(Objective):
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
 
-        Longer records are scaled down, each by itself, so that an embedded record depends on its
-        record and on the matrix alone. A has the shape (k, dimension) and is independent of the
-        records.
+        Longer records are scaled down one by one, so that an embedded record depends only on its
+        record and on the matrix. A has the shape (k, dimension) and is independent of the records.
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
@@ -226,7 +224,7 @@ class TwoClass(Linear, Labelled):
     """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
 
     Classes that are not two, and weights that are not for these classes, raise a ValueError. A
-    record with another label is blank, as one with a cell that is not a finite number.
+    record is ignored if it has another label, or a cell that is not a finite number.
 
     Parameters
     ----------
@@ -235,8 +233,8 @@ class TwoClass(Linear, Labelled):
     y
         Labels, shape (n,).
     classes
-        The two classes, known in public; those that have weights when omitted. A record of another
-        label, such as -1 where they are 0 and 1, is blank, and nobody is told.
+        The two classes, known in public; when omitted, the keys of ``class_weights``. A record of
+        another label, such as -1 where the classes are 0 and 1, is ignored without a message.
     classes_from_data
         Whether the classes are read off the records, which no claim covers: every statement names
         them then.
@@ -251,7 +249,7 @@ class TwoClass(Linear, Labelled):
         The two classes, in sort order, and their weights, shape (2,), or None.
     """
 
-    # The loss of a score of zero, and one over a bound on the third derivative by the score.
+    # Loss at a score of zero, and one over a bound on the third derivative by the score.
     at_origin: ClassVar[float]
     straightness: ClassVar[float]
 
@@ -309,7 +307,7 @@ strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
 class Logistic(TwoClass):
     """Logistic regression: ``log(1 + exp(-y <w, x>))`` with y in {-1, +1}.
 
-    Parameters and attributes are those of :class:`TwoClass`.
+    See :class:`TwoClass` for parameters and attributes.
 
     Examples
     --------
@@ -333,7 +331,7 @@ class Logistic(TwoClass):
 class Squared(Linear):
     """Least squares: ``(<w, x> - y)^2 / 2``.
 
-    Parameters are those of :class:`Linear`.
+    See :class:`Linear` for the parameters.
 
     Examples
     --------
@@ -343,7 +341,7 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
-    steepest = math.inf  # residuals have no bound
+    steepest = math.inf
     linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
@@ -371,9 +369,10 @@ def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:
     """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
 
     They apply if the clipped gradient of one record is itself the gradient of a function that is
-    convex and as smooth as the bound. Clipping the gradients of a convex loss does not give those
-    of a convex loss in general. A linear model's gradient is a slope times x, and clipping it clips
-    the slope, to [-a, a] for some a. A nondecreasing slope stays so, and grows no faster.
+    convex and as smooth as the bound. If you clip the gradients of a convex loss, the results are
+    not in general the gradients of a convex loss. A linear model's gradient is a slope times x, and
+    clipping it clips the slope, to [-a, a] for some a. A nondecreasing slope stays so, and grows no
+    faster.
     """
     if kernel is None or not math.isfinite(kernel.curvature):
         return None
@@ -381,7 +380,7 @@ def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:
 
 
 def as_smooth_as(kernel: ClippedSum, smoothness: float) -> ClippedSum:
-    """Return a convex loss's kernel whose rows are shortened until each loss is as smooth.
+    """Return a convex loss's kernel, with rows shortened until each loss is as smooth.
 
     A row is shortened by itself, constant feature included.
     """

@@ -1,4 +1,4 @@
-"""How are gradients of networks clipped record by record? By the norms of their two factors.
+"""Networks, with gradients clipped record by record: the norm comes from two factors.
 
 A layer's gradient at one record is an outer product of its input and of the backward signal at its
 output, so its norm is a product of two norms, and the clipped sum over a batch is one matrix
@@ -46,8 +46,8 @@ Rows = NDArray[np.intp]
 class Network(Labelled):
     """A network with labels and losses of single records.
 
-    A record with another label than the classes, or with a cell that is not a finite number, is
-    blank: it contributes zero to every answer.
+    A record is ignored if its label is not one of the classes, or if a cell is not a finite number:
+    it contributes zero to every answer.
 
     Parameters
     ----------
@@ -69,7 +69,6 @@ class Network(Labelled):
         The classes, in sort order.
     """
 
-    # No bound is known, and privacy does not rest on one: gradients are clipped.
     constants = UNKNOWN
     _arranged: Any = None
     _X: Vector
@@ -82,7 +81,7 @@ class Network(Labelled):
         return Products(self.dimension, pairs, self._arranged)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_gradients`; one after another, for differences alone."""
+        """See :meth:`Objective.record_gradients`; computed one by one, only for differences."""
         alone = (rows[i : i + 1] for i in range(len(rows)))
         return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
 
@@ -96,7 +95,7 @@ class Network(Labelled):
 
     @abstractmethod
     def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
-        """Return two vectors for each record and layer, whose outer product is its gradient."""
+        """Return two vectors for each record and layer; their outer product is the gradient."""
 
 
 class MLP(Network):
@@ -112,12 +111,12 @@ class MLP(Network):
     Attributes
     ----------
     dimension
-        width (d + 1) + K (width + 1): the weights of the hidden units one after another, those of
-        the classes, and then the intercepts of both.
+        width (d + 1) + K (width + 1): the weights of the hidden units one after another, the
+        weights of the classes, and then the intercepts of both.
 
     Notes
     -----
-    At the origin every gradient but that of the last intercepts is zero: start at
+    At the origin only the last intercepts have gradients that are not zero: start at
     :meth:`initial`. The norm of a record's gradient is the root of ``||e1||^2 (||x||^2 + 1) +
     ||e2||^2 (||u||^2 + 1)``, with u the hidden units, e2 the probabilities minus the class, and e1
     the backward signal at the hidden units (Goodfellow 2015, Efficient per-example gradient
@@ -137,7 +136,6 @@ class MLP(Network):
         table = self._table(X, y, classes, from_data=classes_from_data)
         self.l2 = validate.non_negative(l2=l2)
         self.width = validate.count(width=width)
-        # The constant feature is the inputs' last number.
         self._inputs = np.hstack([table, np.ones((self.n, 1))])
         self._X = self._inputs[:, :-1]
         K = len(self.classes_)
@@ -208,7 +206,7 @@ class MLP(Network):
             return units, hidden @ W2.T + b2
 
     def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
-        """Return hidden units, and signals there and at the scores, zeros for blank records."""
+        """Return hidden units, and signals there and at the scores, zeros for ignored records."""
         units, scores = self._forward(w, X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -279,7 +277,6 @@ class KAN(Network):
         self._splines = self.intervals + 3
         rng = np.random.default_rng(validate.seed(seed=seed))
         second = rng.standard_normal((self._splines, self.width))
-        # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
         self._X = self._basis(table)
@@ -331,6 +328,3 @@ class KAN(Network):
         margins = self._signs[rows] * self._forward(w, self._X[rows])[0]
         with np.errstate(invalid="ignore"):
             return np.asarray(np.logaddexp(0.0, -margins))
-
-
-# -- clipping by norms

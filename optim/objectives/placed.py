@@ -1,8 +1,8 @@
-"""Where are the records? In memory, or in partitions of a cluster: one way to compute with both.
+"""Tables of records in memory or in partitions of a cluster: one way to compute with both.
 
 A table of one row a record is an array; or an object with ``applied`` and ``objective``, such as
 :class:`dpcal.optim.silos.parts.Parts`, which computes where its records are. A row of a result must
-depend on the same row of the tables alone.
+depend only on the same row of the tables.
 
 >>> from functools import partial
 >>> import numpy as np
@@ -52,7 +52,7 @@ def by_row(function: Callable[..., Any], *tables: Any) -> Any:
 
 
 def objective_of(make: Callable[..., Objective], *tables: Any) -> Objective:
-    """Return the objective ``make(*tables)``, whose records stay where the tables are."""
+    """Return the objective ``make(*tables)``; its records stay where the tables are."""
     first = tables[0]
     return first.objective(make, *tables[1:]) if is_placed(first) else make(*tables)
 
@@ -78,11 +78,11 @@ def vectors_of(
         ``vectors(w, *rows)`` returns the vectors of some records, shape (m, dimension), at
         parameters of shape (dimension,).
     dimension
-        Of the vectors.
+        Number of entries of a vector.
     *tables
-        Of n rows each, of which ``vectors`` is given some.
+        Tables of n rows each; ``vectors`` is given some of their rows.
     block
-        That of :class:`dpcal.optim.FromGradients`.
+        See :class:`dpcal.optim.FromGradients`.
     """
     made = FromGradients(
         lambda w, rows: vectors(w, *(table[rows] for table in tables)),
@@ -90,5 +90,5 @@ def vectors_of(
         dimension=dimension,
         block=block,
     )
-    made.checked = True  # by this package's own tests
+    made.checked = True  # tested with this package
     return made

@@ -1,4 +1,4 @@
-"""Which losses are robust to outliers? Linear models with bounded slopes, convex or not.
+"""Losses that are robust to outliers: linear models with bounded slopes, convex or not.
 
 With residual r = <w, x> - y and u = r / width:
 
@@ -44,8 +44,8 @@ _AT = (15 - math.sqrt(33)) / 24
 class _Robust(Linear):
     """A regression loss of r = <w, x> - y that behaves like ``r^2 / 2`` within ``width``.
 
-    Beyond ``width`` > 0 the loss grows more slowly than a square. The other parameters are those of
-    :class:`dpcal.optim.objectives.linear.Linear`.
+    Beyond ``width`` > 0 the loss grows more slowly than a square. See
+    :class:`dpcal.optim.objectives.linear.Linear` for the other parameters.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class _Robust(Linear):
 class Huber(_Robust):
     """Huber's loss (1964): ``r^2 / 2`` for ``|r| <= width``, ``width (|r| - width / 2)`` beyond.
 
-    ``width`` > 0 is the residual at which the loss turns linear. Other parameters are those of
-    :class:`dpcal.optim.objectives.linear.Linear`.
+    ``width`` > 0 is the residual at which the loss turns linear. See
+    :class:`dpcal.optim.objectives.linear.Linear` for the other parameters.
     """
 
     point_loss = HuberLoss
@@ -98,8 +98,8 @@ class Huber(_Robust):
 class Cauchy(_Robust):
     """Cauchy's (Lorentzian) loss ``width^2 / 2 log(1 + (r / width)^2)``: smooth, not convex.
 
-    ``width`` > 0 is the residual at which the slope is largest. Other parameters are those of
-    :class:`dpcal.optim.objectives.linear.Linear`.
+    ``width`` > 0 is the residual at which the slope is largest. See
+    :class:`dpcal.optim.objectives.linear.Linear` for the other parameters.
     """
 
     point_loss = CauchyLoss
@@ -114,8 +114,8 @@ class Cauchy(_Robust):
 class Welsch(_Robust):
     """Welsch's loss ``width^2 / 2 (1 - exp(-(r / width)^2))``: smooth, bounded, not convex.
 
-    ``width`` > 0 is the scale of residuals; beyond a few widths, slopes are nearly zero. Other
-    parameters are those of :class:`dpcal.optim.objectives.linear.Linear`.
+    ``width`` > 0 is the scale of residuals; beyond a few widths, slopes are nearly zero. See
+    :class:`dpcal.optim.objectives.linear.Linear` for the other parameters.
     """
 
     point_loss = WelschLoss
@@ -130,12 +130,12 @@ class Welsch(_Robust):
 class Sigmoid(TwoClass):
     """Squared error of a predicted probability, ``sigmoid(-y <w, x>)^2``: in [0, 1], not convex.
 
-    Parameters and attributes are those of :class:`dpcal.optim.objectives.linear.TwoClass`.
+    See :class:`dpcal.optim.objectives.linear.TwoClass` for parameters and attributes.
     """
 
     # With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the
-    # curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at _AT. The third derivative's size is
-    # 2 s^2 (1 - s) |4 - 15 s + 12 s^2| < 0.20203, largest where 60 s^3 - 108 s^2 + 57 s = 8.
+    # curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at _AT. The third derivative's size is 2
+    # s^2 (1 - s) |4 - 15 s + 12 s^2| < 0.20203, largest where 60 s^3 - 108 s^2 + 57 s = 8.
     point_loss = SigmoidLoss
     steepest = 8 / 27 * (1 + 2.0**-50)
     sharpest = 2 * _AT**2 * (1 - _AT) * (2 - 3 * _AT) * (1 + 2.0**-50)

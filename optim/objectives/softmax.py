@@ -1,4 +1,4 @@
-"""How are several classes distinguished? Multinomial logistic regression, clipped by norms alone.
+"""Multinomial logistic regression over several classes, clipped by norms.
 
 >>> import numpy as np
 >>> X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -46,7 +46,7 @@ class Softmax(Labelled):
     The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
     and ``x``, so its norm is a product of two norms, and clipping forms no gradient.
 
-    Errors are those of :class:`dpcal.optim.objectives.linear.TwoClass`.
+    It raises the errors of :class:`dpcal.optim.objectives.linear.TwoClass`.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class Softmax(Labelled):
     y
         Labels, shape (n,).
     classes
-        K >= 2 classes, known in public; those that have weights when omitted. A record of another
-        label is blank.
+        K >= 2 classes, known in public; when omitted, the keys of ``class_weights``. A record of
+        another label is ignored.
     classes_from_data
         Whether the classes are read off the records, which no claim covers: every statement names
         them then.
@@ -167,7 +167,7 @@ class Softmax(Labelled):
 
 
 def _bounds(norm: float, weight: float, l2: float, **more: Any) -> Constants:
-    """Return constants of records of this norm at most, whose losses have this weight."""
+    """Return constants for records of this norm at most and losses of this weight."""
     return Constants(
         lipschitz=weight * math.sqrt(2) * norm * (1 + 2.0**-50),
         smoothness=weight * norm**2 / 2,

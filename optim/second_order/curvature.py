@@ -1,4 +1,4 @@
-"""Is a flat point a minimum? The smallest eigenvalue of a Hessian, and its direction. Not private.
+"""The smallest eigenvalue of a Hessian, and its direction, to test for a minimum. Not private.
 
 >>> import numpy as np
 >>> from dpcal.optim import FromGradients
@@ -27,11 +27,10 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Curvature", "curvature"]
 
-# Largest number of parameters for which the whole Hessian is formed, by one product each, so that
-# convergence is certain. At 128 it takes as many products as a slow Lanczos run, and 128 kB.
+# Largest number of parameters with a whole Hessian, 128 kB, where convergence is certain.
 _DENSE = 128
 
-# Largest asymmetry of a Hessian, relative to its size; rounding alone makes about 1e-15.
+# Largest asymmetry of a Hessian, relative to its size; rounding makes about 1e-15.
 _ASYMMETRY = 1e-8
 
 
@@ -72,7 +71,6 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
     """
     d = validate.instance(Objective, objective=objective).dimension
     w, tolerance = parameters(numbers("w", w), d), validate.positive(tolerance=tolerance)
-    # All products with unit vectors; or two products, of which one tests the symmetry.
     start = np.random.default_rng(0).standard_normal((d, 2))
     V = np.eye(d) if d <= _DENSE else start
     H = np.column_stack([objective.hessian_vector(w, v) for v in V.T])

@@ -51,11 +51,11 @@ class DistributedResult(SecondOrderResult):
     Parameters
     ----------
     ledgers, plans
-        The releases and the plan of each silo. No price is summed over silos.
+        The releases and the plan of each silo. No epsilon is summed over silos.
     lost
         Numbers of the silos that were lost; their ledgers hold every answer that was begun.
     unit
-        Whose privacy the claim is about.
+        Unit of privacy that the claim is about.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -106,9 +106,9 @@ def distributed_psgd(
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
-    Other keywords are those of :func:`dpcal.optim.run`. The result has one ledger for each silo;
-    its ``epsilon`` is that of any one of them, or of the one that pays most. An error that ends the
-    run, ``KeyboardInterrupt`` too, has this ledger (:func:`dpcal.optim.released`).
+    See :func:`dpcal.optim.run` for the other keywords. The result has one ledger for each silo; its
+    ``epsilon`` holds for any one of them, or is the largest of the silos' epsilons. An error that
+    ends the run, ``KeyboardInterrupt`` too, has this ledger (:func:`dpcal.optim.released`).
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ def distributed_psgd(
         :class:`dpcal.optim.Silo` for each, objects with its methods, or objectives; all with
         the same number of parameters, and with the plan's number of records at least.
     plan
-        As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
+        Plan of :func:`dpcal.calibrate.distributed_psgd`; for one silo also a plan for
         ``"gauss_psgd"``. Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     seed
-        Each objective has a child of it. A silo has the seed that its owner gave or none, and a
-        seed beside silos is refused.
+        Each objective has a child of it. A silo keeps the seed that its owner gave, if any; a seed
+        next to silos is refused.
     on_lost
         ``"stop"`` ends a run that loses a silo with the status ``"silo-lost"``; ``"continue"`` goes
         on with a fresh gradient of the others' mean.
@@ -131,13 +131,14 @@ def distributed_psgd(
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
     store
         For one objective in place of silos: its file or its budget, as of a
-        :class:`dpcal.optim.Silo`. Of several silos each has its own.
+        :class:`dpcal.optim.Silo`. Each of several silos has its own.
     overlap
-        A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
-        records of silos in this process are compared, by digests under a key of their own;
-        ``"all"``: those of silos elsewhere too, whose owners let their digests come here, so that
-        this process could test guesses of their records; ``"ignore"``: no record is compared,
-        because different people may look alike. The information in a refusal is outside the claim.
+        A record in two silos would spend twice, so silos that share a record are refused.
+        ``"local"`` compares the records of silos in this process, by digests under a key of their
+        own. ``"all"`` also compares the records of silos elsewhere: their owners let the digests
+        come here, so that this process could test guesses of their records. ``"ignore"`` compares
+        no record, because different people may look alike. The information in a refusal is outside
+        the claim.
 
     References
     ----------
@@ -148,7 +149,7 @@ def distributed_psgd(
         check_plan(each, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
-    Settings.of(plans[0], reset=reset)  # refuses what is wrong before a silo opens its file
+    Settings.of(plans[0], reset=reset)  # wrong settings are refused before a silo opens its file
     silos: list[Answerer | Objective]
     if isinstance(objective, Objective):
         silos, seed = [Silo(objective, store=store, seed=seed)], None

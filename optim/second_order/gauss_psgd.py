@@ -100,7 +100,7 @@ class Settings:
     escape_radius, escape_steps, escape_rounds
         R > 0, Gamma >= 1 and Q >= 1.
     steps, reset
-        Most estimates, >= 1; and ``"rewind"``, ``"carry"`` or ``"fresh"``.
+        Largest number of estimates, >= 1; and ``"rewind"``, ``"carry"`` or ``"fresh"``.
     """
 
     learning_rate: float
@@ -120,7 +120,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan, **given: Any) -> Self:
-        """Return the settings in a plan's parameters, replaced by those that are given."""
+        """Return the settings in a plan's parameters, replaced by the given ones."""
         chosen = {name: value for name, value in given.items() if value is not None}
         known: dict[str, Any] = {"reset": "rewind", **plan.parameters, **chosen}
         names = [each.name for each in fields(cls)]
@@ -152,8 +152,8 @@ class SecondOrderResult(Result):
     escapes
         Escape phases, in order.
     end
-        The last iterate, shape (dimension,): of a certified run the end of the last round, which
-        often has the smaller gradient. Nothing is claimed for it.
+        The last iterate, shape (dimension,). In a certified run it is the end of the last round,
+        which often has the smaller gradient. Nothing is claimed for it.
     fresh_calls, difference_calls
         Estimates from fresh gradients, and from differences.
     """
@@ -172,7 +172,6 @@ _MESSAGES = {
 }
 
 
-# Options of its plan builder, and of that over silos.
 ESCAPING = (
     *("max_norm", "learning_rate", "batch_size", "difference_batch_size", "drift", "period"),
     *("threshold", "escape_radius", "escape_steps", "escape_rounds", "reset", "passes", "steps"),
@@ -203,7 +202,7 @@ def gauss_psgd(
 
     The result's ``status`` is whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
     the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha). The
-    price is the plan's, however the run ended.
+    run costs the plan's epsilon, however it ended.
 
     Parameters
     ----------
@@ -219,7 +218,7 @@ def gauss_psgd(
     """
     rate = step_size(plan, objective, learning_rate)
     settings = Settings.of(plan, learning_rate=rate, reset=reset)
-    _passes_of(plan)  # is refused here at no cost
+    _passes_of(plan)  # refuses a wrong plan at no cost
     run = begin(settings.steps)
     drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
     spider = Spider(
@@ -245,7 +244,7 @@ def gauss_psgd(
     return result
 
 
-# The same for plans of any name, over silos too.
+# This form takes plans of any name, over silos too.
 walked = algorithm()(inspect.unwrap(gauss_psgd))
 
 
@@ -274,12 +273,13 @@ class Spider:
     Parameters
     ----------
     oracle
-        With the queries of :func:`dpcal.calibrate.gauss_psgd`.
+        Oracle with the queries of :func:`dpcal.calibrate.gauss_psgd`.
     drift
         kappa >= 0: a gradient is fresh where the squared movement since the last fresh one, the
         step to the new point included, would reach it. At 0 all are fresh: DP-SGD.
     period
-        In place of the drift test: every so many estimates one is fresh, from the first one on.
+        Number of estimates from one fresh gradient to the next, in place of the drift test; the
+        first estimate is fresh.
 
     Attributes
     ----------
@@ -287,21 +287,21 @@ class Spider:
         None before the first estimate, or to make the next gradient fresh. Setting it rewinds the
         path, and never the records that were used.
     calls, fresh_calls, difference_calls
-        Estimates so far, and those from fresh gradients and from differences. An estimate at an
-        unmoved point is the one before, and takes no records.
+        Numbers of all estimates so far, of estimates from fresh gradients, and from differences. An
+        estimate at an unmoved point repeats the last estimate, and takes no records.
 
     Notes
     -----
-    Each pass serves a record at most once; a rest that is smaller than the next batch is dropped,
-    and the next pass begins. Which records are in a batch depends on released values and on a
-    permutation that was drawn before.
+    Each pass serves a record at most once. If fewer records are left than the next batch needs,
+    they are dropped, and the next pass begins. Which records are in a batch depends on released
+    values and on a permutation that was drawn before.
     """
 
     def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
         self._oracle = oracle
         self._kappa = validate.non_negative(drift=drift)
         self._period = None if period is None else validate.count(period=period)
-        # Each silo has a plan of its own; an oracle that answers alone has one.
+        # Each silo has its own plan; an oracle that answers by itself has one.
         self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
         self._passes = [_passes_of(plan) for plan in self._plans]
         self._pass = 0
@@ -319,7 +319,7 @@ class Spider:
         if before is not None and gradient is not None and moved > 0:
             gradient = gradient + self._oracle.difference(w, before.point, self._take(1))
             self.difference_calls += 1
-        # After a loss the last estimate was a mean over other silos.
+        # The last estimate was a mean that included the lost silo.
         if gradient is None or self._alive() != alive:
             gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
             self.fresh_calls += 1
@@ -333,7 +333,7 @@ class Spider:
         return alive
 
     def _take(self, which: int) -> str:
-        """Return the name of the query for the next batch, whose records are used from now on."""
+        """Return the name of the query for the next batch; its records are used from now on."""
         while True:
             queries = [passes[self._pass][which] for passes in self._passes]
             used = [
@@ -352,8 +352,8 @@ class Spider:
 def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
     """Return the queries of each pass of a plan: for fresh gradients, and for differences.
 
-    Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries
-    that are not on disjoint batches, pass by pass, are refused.
+    If a plan has no differences, every gradient is fresh, and the first query stands for both.
+    Queries that are not on disjoint batches, pass by pass, are refused.
     """
     found: dict[str, list[Query]] = {}
     for query in plan.queries:
@@ -379,11 +379,10 @@ class _Ended(RunOver):
 def walk(estimator: Spider, run: Run, settings: Settings) -> Path:
     """Walk as Algorithm 1 does, from a run's iterate, on any estimates of gradients.
 
-    The walk is a function of the estimator's answers alone; the run may end it.
+    The walk is a function only of the estimator's answers; the run may end it.
     """
     eta, escapes, status = settings.learning_rate, list[Escape](), "stopped"
     try:
-        # An overflow stops the run.
         with run.answering():
             while True:  # 1
                 before, estimate = _next(estimator, run, settings)  # 2, 3

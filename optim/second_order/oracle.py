@@ -1,4 +1,4 @@
-"""Which answers are about curvature? Noisy Hessians, and noisy comparisons of saddle scores.
+"""Answers about curvature: noisy Hessians, and noisy comparisons of saddle scores.
 
 This is a part of the privacy boundary. A :class:`SecondOrderOracle` is a
 :class:`dpcal.optim.PrivateOracle` that answers five more kinds of queries. C is the query's
@@ -19,16 +19,16 @@ The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-
 sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
-Scores are whole numbers of 2^-20 contributions, rounded down, and their noise is discrete Laplace
-(:mod:`dpcal.optim.boundary.discrete`), or that of sums. It is wider by 1 part in 500, for rounding:
-a score in doubles is within e contributions of its value, where u = 2^-53 and
+Scores are whole numbers of 2^-20 contributions, rounded down. Their noise is discrete Laplace noise
+(:mod:`dpcal.optim.boundary.discrete`), or the noise of sums. It is wider by 1 part in 500, for
+rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
 
     e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
 
-r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
-the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
-says. A score with e above 2^-10, and records that are added or removed (they change how matrix
-products group the others), are refused.
+Here r is the norm of the regulariser's gradient. The bound follows from the bounds of sums in any
+order and of norms, and from the backward error of symmetric eigenvalue solvers: 100 d^2 u exceeds
+the bound of every analysis. A score with e above 2^-10, and records that are added or removed (they
+change how matrix products group the others), are refused.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -84,19 +84,18 @@ __all__ = ["SecondOrderOracle", "symmetric"]
 
 Pair = tuple[float, float]
 
-# Kinds of answers that are about saddle scores.
 _SCORED = {"saddle score", "above threshold", "noisy max"}
-# Steps of a whole score in one contribution; how many of them one contribution moves it by at most;
-# and the largest rounding error of a score, in contributions, that this leaves room for.
+# Steps of a whole score in one contribution; the largest rounding error of a score, in
+# contributions; and the steps that one contribution moves a score by, with room for that error.
 _STEPS = 1 << 20
 _ERROR = 2.0**-10
 _MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1
-# Scores beyond it, in contributions, count as it, so that steps fit in 64 bits.
+# Largest size of a score, in contributions, so that steps fit in 64 bits.
 _FARTHEST = 2.0**40
 
 
 class SecondOrderOracle(PrivateOracle):
-    """Answers queries about curvature too, beside those of :class:`dpcal.optim.PrivateOracle`.
+    """Answers queries about curvature, in addition to those of :class:`dpcal.optim.PrivateOracle`.
 
     ``w``, ``query`` and the errors of its methods are as in that class. ``thresholds`` are tau_g
     and tau_H > 0, on the norm of the mean gradient and on how far below zero the smallest
@@ -219,7 +218,7 @@ class SecondOrderOracle(PrivateOracle):
         return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
-        """Refuse a score whose rounding error is too large for its noise: all is public."""
+        """Refuse a score with a rounding error too large for its noise: all numbers are public."""
         tau_g, tau_H = (validate.positive(thresholds=value) for value in thresholds)
         G, M = (validate.positive(norms=value) for value in norms)
         n, d = self.plan.n, self.dimension
@@ -254,7 +253,7 @@ def symmetric(triangle: Vector, dimension: int) -> Vector:
 
 @trusted
 class _Sums(Objective):
-    """An objective whose "gradients" are what a function of rows and parameters hands over."""
+    """An objective with the contributions of a given function as its "gradients"."""
 
     def __init__(self, inner: Objective, dimension: int, handed: Callable[..., Any]) -> None:
         self.n, self.dimension, self.penalized, self._handed = inner.n, dimension, 0, handed

@@ -46,7 +46,7 @@ __all__ = ["Selection", "select_point"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Selection(Result):
-    """Outcome of a private selection: a :class:`dpcal.optim.Result`, priced with its training.
+    """Outcome of a private selection: a :class:`dpcal.optim.Result`; epsilon covers its training.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Selection(Result):
     ledgers, plan
         The releases of each silo, and the plan of each.
     training
-        The run that used the same records, whose price is added, if any.
+        The run that used the same records, if any; its cost is added.
     """
 
     index: int | None
@@ -149,16 +149,17 @@ def select_point(
         Parameters, each of shape (dimension,), functions of released values; or the result of
         ``gauss_psgd``, for the points of its escapes and its end.
     plan
-        As :func:`dpcal.calibrate.select_point` makes it.
+        Plan of :func:`dpcal.calibrate.select_point`.
     training
-        The run that used the holdout's records too, if any: the prices are composed. For
-        candidates that are a result, it is that result if it was about any of the same records:
-        they are compared while its objective is in this process, later only as a whole.
+        The run that also used the holdout's records, if any: the costs of both are composed. If you
+        pass a result as ``candidates`` and no training, that result is taken if it was about any of
+        the same records. Records are compared while the result's objective is in this process,
+        later only whole data sets.
     seed
-        That of :func:`dpcal.optim.run`.
+        See :func:`dpcal.optim.run`.
     overlap
-        ``"local"``: records are compared, to refuse one in two silos and to find those that
-        training used; ``"ignore"``: only whole data sets are, where different people may look
+        ``"local"`` compares records, to refuse a record in two silos and to find records that
+        training used. ``"ignore"`` compares only whole data sets, because different people may look
         alike.
     """
     silos = [holdout] if isinstance(holdout, Objective) else list(holdout)

@@ -1,4 +1,4 @@
-"""How are the answers of silos averaged? By a server that receives only noisy answers.
+"""A server that averages the answers of silos, and receives only noisy answers.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -46,8 +46,7 @@ __all__ = ["SiloOracle", "plan_of_silo", "plans_of_silos"]
 
 ON_LOST = ("stop", "continue")
 
-# Size of a batch, in numbers, below which silos in this process are called in turn: their sums then
-# take less time than starting a thread, about 50 microseconds.
+# Numbers in a batch; smaller batches are summed faster than a thread starts (50 microseconds).
 _WORK = 1 << 16
 
 
@@ -95,7 +94,7 @@ def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answere
             "seed is for objectives, and must be None with silos, whose noise is their own: an "
             f"owner gives it as Silo(objective, seed=...), got {seed!r}."
         )
-    # Checked and drawn here, so that a seed that is none is refused before anything is opened.
+    # A wrong seed is refused here, before anything is opened.
     seeds = spawned(seed, max(len(silos), 1))
     return [
         Silo(silo, seed=own) if isinstance(silo, Objective) else silo
@@ -106,24 +105,24 @@ def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answere
 class SiloOracle(AbstractContextManager["SiloOracle"]):
     """Oracle of gradients and differences: the mean of the answers of silos.
 
-    Silos that differ in their dimension or regulariser, are not as many as the plan says, have
-    fewer records than it, or share a record, are refused.
+    It refuses silos that differ in their dimension or regulariser, differ in number from the plan,
+    have fewer records than the plan, or share a record.
 
     Parameters
     ----------
     silos
-        Silos, or objectives, each of which is a silo in this process.
+        Silos, or objectives; each objective becomes a silo in this process.
     plan
         Plan of the smallest silo. A larger one has larger batches in proportion, and its own plan.
         Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
     executor
-        Calls the silos, all at once; when omitted threads, or one silo after the other if all are
-        in this process and have small batches.
+        Calls the silos, all at once. When omitted, threads call them, or one silo is called after
+        the other if all are in this process and have small batches.
     seed
-        Each objective has a child of it. Silos have the seeds of their owners, and with them a seed
+        Each objective has a child of it. Silos have the seeds of their owners; a seed next to silos
         is refused.
     on_lost, overlap
-        Those of :func:`dpcal.optim.distributed_psgd`.
+        See :func:`dpcal.optim.distributed_psgd`.
 
     Attributes
     ----------
@@ -134,7 +133,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         Numbers of the silos that answer.
     """
 
-    # That of silos, as results and reports name it.
     noise = "discrete"
 
     def __init__(
@@ -150,7 +148,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         self._silos = _silos_of(silos, seed)
         count = len(self._silos)
         plans = plans_of_silos(plan, count)
-        # Whose records pay most: the price of a run is theirs.
+        # The epsilon of a run is the largest epsilon of a silo.
         prices = [0.0 if isinstance(plan, Plan) else float(own.price()) for own in plans]
         self._most = prices.index(max(prices))
         plan = plans[self._most]
@@ -178,7 +176,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the silo that pays most, the first of several."""
+        """The ledger of the silo with the largest epsilon, the first of several."""
         return self.ledgers[self._most]
 
     def gradient(
@@ -224,11 +222,11 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         self.alive = tuple(answers)
         if len(answers) < len(asked) and (self._on_lost == "stop" or not answers):
             raise SiloLost
-        # In the order of the silos, so that sums are repeatable. The mean of one is itself.
+        # Added in the order of the silos, so that sums are repeatable.
         return reduce(np.add, answers.values()) / len(answers)
 
     def verify(self) -> None:
-        """Refuse, by LedgerMismatch, a ledger that is not equal to that of a silo that is alive."""
+        """Refuse, by LedgerMismatch, a ledger that differs from a living silo's own ledger."""
         own = {}
         for j in self.alive:
             with suppress(SiloLost):

@@ -1,8 +1,8 @@
-"""What is a silo? Five methods: describe, open a plan, answer, close, ledger.
+"""Silos, with five methods: describe, open a plan, answer, close, ledger.
 
-Its records never leave it. It adds the noise to its answers with a generator of its own, and writes
-them into a ledger of its own before any record is read. Who asks it need not be trusted: without a
-file a silo answers one plan in its life, and its seed is its owner's.
+A silo's records never leave it. The silo adds the noise to its answers with its own generator, and
+writes them into its own ledger before any record is read. The caller need not be trusted: without a
+file a silo answers one plan in its life, and its owner sets its seed.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -61,7 +61,8 @@ class SiloLost(RunOver):
 class Description:
     """Public facts of a silo: numbers of records and of parameters, its regulariser's strength.
 
-    ``read_from_data`` is that of its objective, and ``seed_given`` whether its owner gave a seed.
+    ``read_from_data`` is copied from its objective; ``seed_given`` is whether its owner gave a
+    seed.
     """
 
     n: int
@@ -93,7 +94,7 @@ class Answerer(Protocol):
 class Silo:
     """A silo in this process, about the records of an objective.
 
-    Its owner makes it. Who asks it chooses the plan and the questions, and need not be trusted.
+    Its owner makes it. The caller chooses the plan and the queries, and need not be trusted.
 
     Parameters
     ----------
@@ -105,10 +106,10 @@ class Silo:
         silo repeats these answers to the same questions. A :class:`dpcal.optim.BudgetBook`: any
         plans are answered while their total is within the book's, and no other.
     seed
-        That of :func:`dpcal.optim.run`, for runs that must be repeatable. Whoever knows it and
-        guesses the records can draw the noise again.
+        Seed as for :func:`dpcal.optim.run`, for runs that must be repeatable. Anyone who knows it
+        and guesses the records can draw the noise again.
     gives_digests
-        Whether :meth:`fingerprints` answers, with which whoever asks can test guesses of records.
+        Whether :meth:`fingerprints` answers; with its digests a caller can test guesses of records.
     """
 
     def __init__(
@@ -183,8 +184,8 @@ class Silo:
     def fingerprints(self, key: bytes) -> list[bytes]:
         """Return a digest of each record under a secret key of at most 64 bytes.
 
-        Not private: whoever has the key can test guesses of a record. A ValueError is raised if the
-        owner made the silo without ``gives_digests``.
+        Not private: anyone who has the key can test guesses of a record. A ValueError is raised if
+        the owner made the silo without ``gives_digests``.
         """
         if not self._gives_digests:
             raise ValueError(

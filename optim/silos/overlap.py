@@ -1,7 +1,7 @@
-"""Do two silos hold the same record? Then the claim of each would understate its price.
+"""A search for records that two silos share: the claim of each would understate their epsilon.
 
-A record of two silos is in the answers of both, and its price is that of both. So silos that share
-a record are refused:
+A record of two silos is in the answers of both, so its epsilon is composed of both. So silos that
+share a record are refused:
 
 >>> import numpy as np
 >>> from dpcal.optim import Squared
@@ -13,10 +13,10 @@ Traceback (most recent call last):
 ValueError: silos must have records of their own, got a record of silo 1 in silo 2 too. Where ...
 
 Keyed digests are compared. The key is drawn afresh, and dropped after the comparison. Silos of this
-process are compared here, where their records are; a silo elsewhere sends its digests only for
+process are compared here, where their records are. A silo elsewhere sends its digests only for
 ``overlap="all"``: then the server, which has the key, can test guesses of its records, and learns
-which of them other silos have too. The claim does not cover this, nor the refusal itself, which
-reveals to the owner of the server that a record is in two silos.
+which of the records other silos have too. The claim does not cover this, nor the refusal itself,
+which reveals to the owner of the server that a record is in two silos.
 
 A process keeps digests for its own results, to find the records of a run in other data:
 
@@ -48,16 +48,14 @@ _KEY = 32
 def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
     """Refuse silos that hold the same record.
 
-    Silos of a user's own take part if they have a method ``fingerprints(key)`` as :class:`Silo`
-    has, and must have it for ``"all"``. The values of ``overlap`` are those of
-    :func:`dpcal.optim.distributed_psgd`; for ``"ignore"``, whole data sets in this process are
-    compared.
+    Your own silo classes take part if they have a method ``fingerprints(key)`` as :class:`Silo`
+    has, and need it for ``"all"``. See :func:`dpcal.optim.distributed_psgd` for the values of
+    ``overlap``; for ``"ignore"``, whole data sets in this process are compared.
     """
     validate.choice(OVERLAPS, overlap=overlap)
     wholes = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
     if len(set(wholes)) < len(wholes):
         raise ValueError("silos must have records of their own, got the same records twice.")
-    # A single silo in this process has nothing to be compared with.
     if overlap == "ignore" or (len(silos) == 1 and isinstance(silos[0], Silo)):
         return
     key, owner = secrets.token_bytes(_KEY), dict[bytes, int]()
@@ -73,7 +71,7 @@ def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
 
 
 def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) -> Iterable[bytes]:
-    """Return the digests of a silo that is to be compared; none of another."""
+    """Return the digests of a silo that takes part in the comparison; none of another silo."""
     if not (everywhere or isinstance(silo, Silo)):
         return ()
     if isinstance(silo, Silo):
@@ -110,8 +108,8 @@ def remember(result: Any, objectives: Iterable[Objective]) -> None:
 def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
     """Return whether a result of this process is known to be about any of an objective's records.
 
-    With ``each``, records are compared one by one with those of the run's objectives that are still
-    in this process; otherwise only whole data sets are.
+    With ``each``, records are compared one by one with the records of the run's objectives that are
+    still in this process; otherwise only whole data sets are compared.
     """
     known = _KNOWN.get(result)
     if known is None:

@@ -1,7 +1,7 @@
 """One data set in partitions on the workers of a Dask cluster, as an objective for any optimizer.
 
-Client and workers are one trusted party: clipped sums without noise reach the client, whose oracle
-adds the noise once and keeps the one ledger. Owners who do not trust each other have a
+Client and workers are one trusted party: clipped sums without noise reach the client. The client's
+oracle adds the noise once and keeps the one ledger. Owners who do not trust each other have a
 :class:`dpcal.optim.Silo` each, in processes of their own.
 
 Sums are whole numbers, and their total does not depend on the
@@ -38,13 +38,12 @@ __all__ = ["Partitioned", "PartitionsLost", "check_cluster"]
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
 
-# What the parts of one data set share.
 _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
 
 def check_cluster(client: Any) -> None:
-    """Refuse a cluster of which a worker has another version of this package, or none.
+    """Refuse a cluster if a worker has another version of this package, or no version.
 
     Parameters
     ----------
@@ -80,9 +79,9 @@ def check_cluster(client: Any) -> None:
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
-    """Partitions cannot be read again: no worker is left, or their records are others.
+    """Partitions cannot be read again: no worker is left, or their records have changed.
 
-    ``optim.released(error)`` is the ledger of the answers so far, with the one that was asked.
+    ``optim.released(error)`` is the ledger of the answers so far, the last query included.
     """
 
 
@@ -90,9 +89,9 @@ class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
 class Partitioned(Objective):
     """Records in partitions, each held by a worker of a Dask cluster.
 
-    A partition is a future, and so is each of its sums. If a worker dies, the scheduler has another
-    one read its partitions and take the same sums again. The noise is drawn once, and the ledger
-    holds the answer once.
+    A partition is a future, and so is each of its sums. If a worker dies, the scheduler lets
+    another worker read its partitions and take the same sums again. The noise is drawn once, and
+    the ledger holds the answer once.
 
     Parameters
     ----------
@@ -103,27 +102,27 @@ class Partitioned(Objective):
         and gives the same records each time; all with the same parameters and regulariser.
         Records are numbered through the partitions in their order.
     arguments
-        What each maker is called with: a tuple a partition, whose Dask futures (of chunks of an
-        array, or of parts of a data frame) become their values.
+        Arguments of each maker: a tuple a partition. Dask futures in it (of chunks of an array, or
+        of parts of a data frame) become their values.
     timeout
         Seconds > 0 after which partitions that do not answer count as lost, also where no worker is
         left to read them.
     overlap
-        ``"refuse"``: two partitions that hold the same records in the same order are taken for one
-        that is given twice, whose records would count twice. ``"ignore"``: they are different
-        people, who look alike. The information in a refusal is outside the claim.
+        ``"refuse"``: two partitions that hold the same records in the same order count as one
+        partition that is given twice, because its records would count twice. ``"ignore"``: they are
+        different people, who look alike. The information in a refusal is outside the claim.
 
     Raises
     ------
     ValueError
         If there is no worker or no partition, a worker has another version of this package, a
-        partition is given twice, or partitions differ in what they must share.
+        partition is given twice, or partitions differ in an attribute that they must share.
 
     Notes
     -----
     A round sends the parameters, and the numbers of its rows unless it is about all; its sums come
     back. Optimizers that need losses or Hessians of single records at the client, or passes over
-    records in turn, are refused as for a function of one's own.
+    records in turn, are refused, as for your own function.
     """
 
     checked = True
@@ -176,7 +175,7 @@ class Partitioned(Objective):
     def _total(
         self, how: str, kind: str, rows: Rows | None, at: tuple[Vector, ...], bound: float
     ) -> Any:
-        """Ask every partition that has some of the rows, and add what comes back."""
+        """Query every partition that has some of the rows, and add the results."""
         each: dict[int, Rows | None]
         if rows is None or isinstance(rows, AllRows):
             each = dict.fromkeys(range(len(self._parts)))
@@ -189,7 +188,7 @@ class Partitioned(Objective):
         return sum(self._answers(calls))
 
     def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """Return what partitions answer to functions of their objectives, in the order of calls."""
+        """Return the results of functions of the partitions' objectives, in the order of calls."""
         from distributed import wait
 
         try:
@@ -228,7 +227,7 @@ class Partitioned(Objective):
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
-        """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
+        """See :meth:`Objective.digest`: two whole sums, which do not depend on the partitions."""
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
             state.update(self._total("whole", "gradients", None, (w,), 1.0).tobytes())
@@ -253,25 +252,25 @@ def _check_distinct(marks: Sequence[Hashable]) -> None:
 
 
 class _Part:
-    """A partition on a worker. On another one it is read again: records are not sent around."""
+    """A partition on a worker. Another worker reads it again: records are not sent around."""
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
         self._made = (maker, *given)
         with np.errstate(all="ignore"):
             self.objective = maker(*given)
-        # A secret, like the records.
+        # The digest is a secret, like the records.
         self.print_ = self.objective.digest()
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         return type(self), self._made
 
     def __sizeof__(self) -> int:
-        # The scheduler asks for a part where it is, unless it is small.
+        # The scheduler computes where a part lies, unless the part is small.
         return 8 * self.objective.n * self.objective.dimension
 
 
 def _facts(part: _Part) -> tuple[bytes, int, tuple[Any, ...]]:
-    """Return a partition's print, number of records, and what all partitions share."""
+    """Return a partition's print, number of records, and the attributes that parts share."""
     made = part.objective
     return part.print_, made.n, tuple(getattr(made, name) for name in _SHARED)
 
@@ -279,7 +278,7 @@ def _facts(part: _Part) -> tuple[bytes, int, tuple[Any, ...]]:
 def _asked(
     part: _Part, ask: Callable[..., Any], *given: Any
 ) -> tuple[bytes, Any, Exception | None]:
-    """Return a partition's print, and an answer or an error, to tell errors from a lost worker."""
+    """Return a partition's print, and an answer or an error (a lost worker returns neither)."""
     try:
         with np.errstate(all="ignore"):
             return part.print_, ask(part.objective, *given), None

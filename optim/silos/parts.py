@@ -2,8 +2,7 @@
 
 Estimators and ``dpcal train`` compute with them as with arrays, by
 :mod:`dpcal.optim.objectives.placed`. The rows stay on the workers: functions of them are futures.
-Of the records of a Dask collection, this reads their number alone. The example needs the extra
-``dask``:
+This reads only the number of records of a Dask collection. The example needs the extra ``dask``:
 
 >>> import importlib.util
 >>> importlib.util.find_spec("distributed") is None or callable(Parts.of)
@@ -32,7 +31,7 @@ Make = Callable[..., Any]
 
 
 class Parts:
-    """A table of one row a record whose rows lie in partitions.
+    """A table of one row a record, with rows in partitions.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class Parts:
         return futures
 
     def applied(self, function: Make, *others: Parts) -> Parts:
-        """Return the table ``function(self, *others)``, whose rows depend on their own rows."""
+        """Return the table ``function(self, *others)``; its rows depend only on the same rows."""
         empty = _quietly(function, self.empty, *(other.empty for other in others))
         return Parts(self._client, self._mapped(function, *others), self._sizes, empty)
 
@@ -119,7 +118,7 @@ class Parts:
         """Return the objective ``make(self, *others)`` of the records where they are."""
         tables = zip(*(table._futures for table in (self, *others)), strict=True)
         makers = [make] * len(self._sizes)
-        # Rows of one table are different records, whether or not they look alike.
+        # Rows of one table are different records, also if they look alike.
         return Partitioned(self._client, makers, arguments=list(tables), overlap="ignore")
 
     def counted(
@@ -201,7 +200,7 @@ def _empty(collection: Any) -> Any:
 def by_partitions(function: Callable[[Any], Any], collection: Any) -> Any:
     """Return ``function(partition)`` of each partition of a Dask collection, as a Dask array.
 
-    Nothing is computed before the array is; a row of it depends on the same row alone.
+    Nothing is computed until you compute the array; a row of it depends only on the same row.
     """
     from dask import array, delayed
 
