@@ -1,7 +1,7 @@
 """Run studies by name, or all of them: ``python -m benchmarks [NAME ...]``.
 
-Each study is a module that can be run by itself, with options: ``python -m benchmarks.NAME --help``
-or its docstring says more. Options after a single name are the study's.
+You can run each study by itself, with options: see ``python -m benchmarks.NAME --help`` or the
+docstring of the module. Options after a single name are the study's.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""How fast are questions, starts, plans and runs, beside other packages and beside numpy?
+"""Times of questions, starts, plans and runs, next to other packages and next to numpy.
 
     python -m benchmarks.speed [--page FILE.md] [--seconds 6] [--peers NAME ...]
 
 One run makes the whole page and its picture. Each accountant of :mod:`benchmarks.peers` answers in
-one process of its own, on one thread, after a small question that pays for imports; a package that
-this interpreter lacks gets a virtual environment under ``build/corpus/environments``. Times are of
-the processor, medians of several calls, and the page shows them as ratios: to dpcal's in the same
-run, and to the complex exponentials of 60 x 60 numbers by numpy. A question that takes more than
-``--seconds`` ends there.
+one process of its own, on one thread, after a small question that includes the imports. A package
+that this interpreter lacks gets a virtual environment under ``build/corpus/environments``. Times
+are of the processor, medians of several calls, and the page shows them as ratios: to dpcal's in the
+same run, and to the complex exponentials of 60 x 60 numbers by numpy. A question that takes more
+than ``--seconds`` ends there.
 """
 
 import argparse
@@ -35,7 +35,8 @@ ON_PYPI = {
     "prv_accountant": "prv-accountant",
 }
 
-# The steps (q, sigma, count) and delta of each epsilon; a target in place of delta asks for noise.
+# Steps (q, sigma, count) and delta of each epsilon; a target in place of delta stands for a noise
+# multiplier.
 EPSILONS = {
     "epsilon: q = .013, sigma = 1.07, T = 9000, delta = 1e-6": ([COMMON], DELTA),
     "the same, delta = 1e-15": ([COMMON], 1e-15),
@@ -45,7 +46,7 @@ EPSILONS = {
 }
 NOISE = "sigma for epsilon = 2, q = .013, T = 9000"
 CURVE = "delta at 100 epsilons, q = .013, T = 9000"
-# What is scaled, and by which accountants: (label, values, steps and delta of a value).
+# Questions of growing size by label: values, and the steps and delta of a value.
 SCALED = {
     "steps T": (
         [10**k for k in range(2, 9)],
@@ -97,9 +98,6 @@ take.
 `LogisticRegression.fit` on 30,000 rows of 20 columns takes {fit} times its own loop in plain
 numpy.
 """
-
-
-# -- in a process of an accountant's own
 
 
 def timed(call):
@@ -166,9 +164,6 @@ def child(name, seconds):
     print(json.dumps(found), file=out)
 
 
-# -- our own starts, plans and runs
-
-
 def processor_of(*words):
     """Return the least processor seconds of three runs of Python with these words."""
     # An installed package has its byte code, whatever this process was told.
@@ -226,7 +221,7 @@ def _write_table(path):
 
 
 def plans_and_runs():
-    """Return seconds of each optimizer's plan with its objective, its price, a run's opening."""
+    """Return seconds of each optimizer's plan with its objective, its epsilon, a run's opening."""
     from benchmarks.overhead import CASES, prepared
 
     rows = {}
@@ -269,11 +264,8 @@ def fit():
 
 
 def ours():
-    """Print what only this package is measured for, as JSON."""
+    """Print the measurements of this package only, as JSON."""
     print(json.dumps({"runs": plans_and_runs(), "fit": fit()}))
-
-
-# -- the process that asks
 
 
 def python_of(peer):
@@ -286,7 +278,7 @@ def python_of(peer):
 
 
 def in_process(python, *words):
-    """Return what a process on one thread prints as JSON."""
+    """Return the JSON values that a process on one thread prints."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     done = subprocess.run(
         [python, "-m", "benchmarks.speed", *words],
@@ -308,9 +300,6 @@ def measured(options):
         spent = f"{_children() - start:.0f} s of the processor"
         print(f"{PEERS[name].text}: {spent}", file=sys.stderr, flush=True)
     return found | in_process(sys.executable, "--ours") | {"starts": starts()}
-
-
-# -- the page
 
 
 def duration(seconds):

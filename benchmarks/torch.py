@@ -1,8 +1,8 @@
-"""Steps of ``Guard`` beside Opacus: seconds, memory, accuracy and epsilon on one plan.
+"""Steps of ``Guard`` next to Opacus: seconds, memory, accuracy and epsilon on one plan.
 
-Digits, in batches of 144 Poisson samples: six networks, of which Opacus takes the transformer with
-attention of its own. Steps of all engines are taken in turn, on one thread, and the least time
-counts; memory is what the largest batch adds to a process, over its records.
+The data are digits, in batches of 144 Poisson samples, for six networks. Opacus takes the
+transformer with its own attention. Steps of all engines are taken in turn, on one thread, and the
+least time counts. Memory a record compares two processes, with batches of 144 and 1,000.
 
     python -m benchmarks torch [--models mlp cnn] [--seeds 5] [--steps 30]
 """

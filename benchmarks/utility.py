@@ -1,4 +1,4 @@
-"""What do optimizers achieve, and do their errors fall as fast as the theorems say?
+"""Errors of the optimizers, and their slopes against the theorems.
 
     python -m benchmarks.utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
 
@@ -46,8 +46,6 @@ def slope(each, rows, *, draws=2_000):
     drawn = [fit([rng.choice(sample, len(sample)) for sample in logs]) for _ in range(draws)]
     return fit(logs), *np.quantile(drawn, [0.025, 0.975]).tolist()
 
-
-# ------------------------------------------------------------------------------------------ tables
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 # The first-order optimizers of one objective.
@@ -97,11 +95,8 @@ def report_tables(found, _):
                 print(f"| `{each.label}` | " + " | ".join(cells) + " |")
 
 
-# ------------------------------------------------------------------------------------------ slopes
-
-
 def rate(n, d, **target):
-    """Return X = sqrt(d) / (n sqrt(rho)), which is what theorems on the KL condition bound."""
+    """Return X = sqrt(d) / (n sqrt(rho)), the variable of theorems on the KL condition."""
     given = Given.of(
         Constants(lipschitz=1.0, smoothness=1.0), n=n, dimension=d, **{**TARGET, **target}
     )
@@ -109,7 +104,7 @@ def rate(n, d, **target):
 
 
 def kl_series(name, kappa, *, d, sizes, theorem, seeds=10, known=False, **target):
-    """Return a series of an optimizer on a loss whose KL constants and minimum are known."""
+    """Return a series of an optimizer on a loss with known KL constants and minimum."""
 
     def run(n, seed):
         X = balanced(n, d, seed=1)
@@ -136,7 +131,7 @@ def kl_series(name, kappa, *, d, sizes, theorem, seeds=10, known=False, **target
 
 
 def ramp(n, steepness, *, d=20):
-    """Return a ramp of length 1 / steepness beside quadratics, and its gradient's norm."""
+    """Return a ramp of length 1 / steepness next to quadratics, and the norm of its gradient."""
     rng = np.random.default_rng(n)
     curvature = rng.choice([0.5, 1.0], size=n)
     points = rng.standard_normal((n, d - 1))
@@ -157,7 +152,7 @@ def ramp(n, steepness, *, d=20):
 
 
 def on_ramps(name):
-    """Return a run's mean gradient norm at the worst of four ramps, whose slope follows n."""
+    """Return a run's mean gradient norm at the worst of four ramps; their slope follows n."""
 
     def run(n, seed):
         constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
@@ -298,7 +293,7 @@ def on_sizes():
 
 
 def report_slopes(found, output):
-    """Print each slope beside its theorem's, and draw them."""
+    """Print each slope next to its theorem's, and draw them."""
     print("| error | of | slope, 95 % | theorem | errors (geometric means) |")
     for each, rows in found:
         middle, low, high = slope(each, rows)
@@ -345,8 +340,6 @@ def slope_picture(found):
         axes.axis("off")
     return figure
 
-
-# ----------------------------------------------------------------------------------------- saddles
 
 PHI = math.sin(1.0)
 WALK = {
@@ -451,7 +444,7 @@ def at_saddles():
 
 
 def report_saddles(found, output):
-    """Print what the runs end with."""
+    """Print the final numbers of the runs."""
     print("| run | certified | smallest eigenvalue, least | gradient, mean and most | records |")
     for each, rows in found:
         columns = {k: np.array([row[k] for row in rows[1]]) for k in rows[1][0]}
