@@ -106,7 +106,7 @@ class Mutant:
 
 
 def _number(text):
-    """Return another number in place of one that is written so."""
+    """Return a different number for a number in the code."""
     value = ast.literal_eval(text)
     return str(value + 1) if isinstance(value, int) else repr(1.25 * value or 1e-3)
 

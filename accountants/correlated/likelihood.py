@@ -97,7 +97,7 @@ class Likelihood(Plain):
 
     @staticmethod
     def memory_of(mechanism: Mechanism, *, separated: bool = False) -> str | None:
-        """Return the memory of a mechanism; None if it has no small one.
+        """Return the memory of a mechanism; None if it has no small memory.
 
         Parameters
         ----------

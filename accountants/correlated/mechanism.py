@@ -8,8 +8,7 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
 For C with entries of both signs, the pair of abs(C) dominates
-(``docs/internals/correlated_proofs.md``, "Mixed signs"), so that every mechanism here is one with
-C >= 0.
+(``docs/internals/correlated_proofs.md``, "Mixed signs"), so that every mechanism here has C >= 0.
 
 >>> from dpcal.accountants.matrix import Dense
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
@@ -74,9 +73,9 @@ class Mechanism(Plain):
     bands
         Number of diagonals of C that are not zero.
     walk
-        Decay and scale of the number w that carries the past, or None if one is not enough: a round
-        of k participations after a state w has the mean ``scale w + k``, and the state becomes
-        ``decay w + k``. Lambda-CGD and one buffer that decays have such a number.
+        Decay and scale of the number w that carries the past, or None if a single number is not
+        enough. A round of k participations after a state w has the mean ``scale w + k``, and the
+        state becomes ``decay w + k``. Lambda-CGD and one buffer that decays have such a number.
     sigma
         Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
     """

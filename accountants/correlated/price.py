@@ -107,7 +107,7 @@ def epsilon(
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`, such as ``Dense(C)`` for a C of your own.
     sampler
-        How batches are drawn, such as :class:`~dpcal.accountants.correlated.Poisson`.
+        Sampler of the batches, such as :class:`~dpcal.accountants.correlated.Poisson`.
     delta
         Number in (0, 1).
     noise_multiplier
@@ -131,8 +131,8 @@ def epsilon(
     CorrelatedEpsilon
         Upper end of an interval, with ``.label``, ``.lower``, ``.estimate`` and the deterministic
         bound ``.certified``. The relation is zero-out: one record's contributions are left out. The
-        answer never exceeds the deterministic bound, which also answers where the draws do not
-        suffice; ``.note`` then states the reason.
+        answer never exceeds the deterministic bound. Where the draws do not suffice, the
+        deterministic bound is the answer, and ``.note`` states the reason.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def delta(
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     epsilon
         Number >= 0.
     noise_multiplier
@@ -327,7 +327,7 @@ class Question:
         Raises
         ------
         TypeError
-            If the sampler is not one of this package.
+            If the sampler does not belong to this package.
         UnsupportedEvent
             If no theorem covers the sampler.
         """
@@ -402,15 +402,14 @@ class Question:
         exact, whole = not groups.secret, compositions(self.mechanism, groups)
         parts = tuple(Reduction(each, _COMPOSITION, how, exact=exact) for each in whole)
         worst = parts[0] if len(parts) == 1 else Worst(parts)
-        # By joint convexity, the bound of the worst group holds for a secret one.
+        # By joint convexity, the bound of the worst group holds for a secret group.
         return worst if exact else Least((worst, public))
 
     @cached_property
     def joining(self) -> Joining | None:
-        """How a record joins, the first of its groups; None if bounds on it do not apply.
+        """How a record of the first group joins; None if bounds on it do not apply.
 
-        The first group is the worst if C is Toeplitz, and by joint convexity no secret one is
-        worse.
+        If C is Toeplitz, the first group is the worst. By joint convexity no secret group is worse.
         """
         mechanism, found = self.mechanism, Joining.of(self.sampler, self.mechanism.steps)
         if found is None or found.epoch:

@@ -93,7 +93,7 @@ def whole_run(
     """Return the event of a whole run of correlated noise on random batches.
 
     A record's participations do not depend on other records, and sums are divided by a public
-    number: adding or removing a record and zeroing it out are one pair of distributions. A replaced
+    number. So adding, removing and zeroing out a record are one pair of distributions. A replaced
     record has another pair. :func:`epsilon` and :func:`delta` account for it, but no run is
     calibrated for it.
 
@@ -102,12 +102,12 @@ def whole_run(
     strategy
         The matrix C, a :class:`dpcal.accountants.matrix.Strategy`.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     neighboring_relation
-        ``"add-or-remove-one"`` or ``"replace-special"``; ``"replace-one"`` for independent noise on
-        Poisson samples.
+        Neighboring relation: ``"add-or-remove-one"`` or ``"replace-special"``; ``"replace-one"``
+        for independent noise on Poisson samples.
     **accounting
         Other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they have no
         effect on an exact epsilon.
@@ -211,7 +211,7 @@ def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any
     delta
         Number in (0, 1).
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
+        Neighboring relation: ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
     beside
         Other events about the same records, including other runs, if any; the run is then not a
         composition.

@@ -70,7 +70,7 @@ class _Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, row: Row) -> Row:
-        """Return the answer to a row; a process that does not return one is ended."""
+        """Return the answer to a row; end a process that does not return an answer."""
         process = self.process = self.process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -150,7 +150,7 @@ def verdict(row: Row, answer: Row) -> Row:
 def score(package: str, rows: list[Row], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the scores of every accountant of a package.
 
-    Answers are kept in the folder, so that scoring goes on where it was stopped.
+    Answers are kept in the folder, so that you can stop scoring and continue it.
     """
     program = interpreter(package)
     for name in PACKAGES[package]:

@@ -120,7 +120,7 @@ class Calibration:
     mechanism
         The strategy, at any noise multiplier.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     epsilon, delta
         The target.
     options
@@ -340,7 +340,7 @@ def noise_multiplier(
     Parameters
     ----------
     strategy, sampler
-        The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and one of the samplers of
+        The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and a sampler of
         :mod:`dpcal.accountants.correlated`.
     epsilon, delta
         The target: epsilon >= 0 and delta in (0, 1).

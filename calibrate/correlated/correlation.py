@@ -72,11 +72,12 @@ class Correlation:
         Parameters
         ----------
         sampler
-            How batches are drawn.
+            Sampler of the batches.
         noise_multiplier
             Standard deviation > 0 of z, in units of the clipping norm.
         neighboring_relation
-            ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+            Neighboring relation: ``"add-or-remove-one"``, ``"replace-one"`` or
+            ``"replace-special"``.
 
         Raises
         ------

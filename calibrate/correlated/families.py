@@ -111,7 +111,7 @@ def chosen(
     Raises
     ------
     ValueError
-        For a name that is not one of these, or a strategy for another number of steps.
+        For a name that is not in this list, or a strategy for another number of steps.
     """
     if not strategies:
         raise ValueError("strategies must be one or more, got none.")

@@ -1,8 +1,8 @@
 """Proved bounds on delta at an epsilon, and on epsilon at a delta.
 
 A bound holds for one or both directions of zeroing out a record. :class:`Least` takes the smallest
-of several proofs, :class:`Worst` the largest for both directions; both compute delta and epsilon,
-so that epsilon and delta of one run always rest on the same proofs.
+of several proofs, :class:`Worst` the largest for both directions. Both compute delta and epsilon
+from the same proofs.
 
 >>> class Tail(Bound):
 ...     method = "an exponential tail"

@@ -11,7 +11,7 @@ uniform subset of k of t rounds is drawn by dividing the rounds at random into k
 floor(t / k), and drawing one round of each. An adversary who knows the blocks, which do not depend
 on the record, sees one round of each of k epochs. Divergences are jointly convex, so that an
 adversary who does not know the blocks learns no more (compare Feldman and Shenfeld 2025). Epochs
-that repeat their rounds are one observation of a longer contribution.
+that repeat their rounds are a single observation of a longer contribution.
 
 **Residues.** A larger covariance of the likelihood terms never costs less
 (docs/internals/correlated_proofs.md, "Mixed signs"). Let the adversary know the round modulo w,

@@ -80,7 +80,7 @@ Places = NDArray[np.intc]
 _ORDERS = range(2, 25)
 # Most entries of a table of states and counts, 12 bytes each; more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
-# Most terms of the sum over all rounds: some seconds, and a fraction of one.
+# Most terms of the sum over all rounds: some seconds, and a fraction of a second.
 _MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
 # Cells of a grid of sums, to choose an order and to prove its moment: with chords (quadratic
 # error), and with sums that are rounded up.
@@ -122,7 +122,7 @@ def binomials(order: int, chance: float) -> Floats:
 
 @lru_cache(maxsize=2 * len(_ORDERS))
 def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int16] | None:
-    """Return the last counts, of shape (states, length), the latest first; None if they are many.
+    """Return the last counts, of shape (states, length), the latest first; None if too many.
 
     Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order. The
     limit on states keeps the order far below 2^15.

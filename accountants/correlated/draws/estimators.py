@@ -270,7 +270,7 @@ class Tilted(Direct):
     engine
         The likelihood ratios of the run.
     joining
-        How its records take part.
+        Law of the participations of a record.
     order
         Whole number q >= 2.
     cells

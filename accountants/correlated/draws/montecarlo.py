@@ -268,11 +268,11 @@ class Sample:
 
 
 def last_proved(proves: Callable[[float], bool], near: float) -> float:
-    """Return the last of a sequence of falling epsilons that are proved one after the other.
+    """Return the last epsilon of a falling sequence that is proved, one after the other.
 
     ``near`` fixes the sequence. A wrong epsilon is proved only if the test of the first wrong
-    epsilon errs. The failure probability is therefore the one of a single test. The result is
-    infinite if the first test fails.
+    epsilon errs. The failure probability is therefore the failure probability of a single test. The
+    result is infinite if the first test fails.
     """
     found = math.inf
     if math.isinf(near):
@@ -329,7 +329,8 @@ def simulate(
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
-        Runs the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
+        Executor of the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it
+        is.
 
     Returns
     -------
