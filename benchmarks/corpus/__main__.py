@@ -57,7 +57,7 @@ def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Pa
 
 
 def corpus(count: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows, or at least so many of them, as many of each family as there are."""
+    """Return all rows, or about ``count`` of them, in equal shares of the families."""
     found = list(rows.read(rows.FOLDER / rows.QUESTIONS))
     families: dict[str, list[dict[str, Any]]] = {}
     for row in found:

@@ -259,8 +259,8 @@ def _mixture(event: Event, relation: str, direction: str, epsilon: Ball) -> Boun
 def _truncated(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
     """Bound delta of a Poisson sample that is cut at a largest batch.
 
-    Above: whether so many others were drawn is published. Below: all others contribute 0, and the
-    record is drawn and kept.
+    Above: it is published whether the other records fill the batch. Below: all others contribute 0,
+    and the record is drawn and kept.
     """
     size, batch = event["dataset_size"], event["truncated_batch_size"]
     q, sigma = arb(event["sampling_probability"]), arb(event["noise_multiplier"])
