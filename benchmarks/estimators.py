@@ -1,16 +1,15 @@
-"""How good are private estimators, at what epsilon, and beside which others? A table of six tables.
+"""Scores of private estimators next to other packages, over epsilon, on six tables.
 
-``python -m benchmarks estimators [--only WORD]`` fits on six tables: four that
-scikit-learn ships (breast cancer, digits, wine, diabetes), and two that are made here from fixed
-seeds, with the columns and the noise of house prices ("houses": 20,000 records, 8 columns, as
-California's) and of a census ("census": 20,000 records, 14 columns, six of them of categories, as
-Adult's).
+``python -m benchmarks estimators [--only WORD]`` fits on six tables. Four come with scikit-learn
+(breast cancer, digits, wine, diabetes). Two are made here from fixed seeds, with the columns and
+the noise of house prices ("houses": 20,000 records, 8 columns, as California's) and of a census
+("census": 20,000 records, 14 columns, six of them of categories, as Adult's).
 
-Bounds of columns and targets are those of the shipped tables themselves, taken as published by
-their makers, and known by construction for the made ones; every method is given the same. Settings
-are the defaults of each package, which no method pays for; "dpcal, tuned" is a private search over
-settings, and pays for all of its trials out of the same epsilon. Delta is 1e-6. Packages that are
-not installed are left out.
+Bounds of columns and targets are the extremes of the shipped tables, taken as published by their
+makers; for the made tables they are known by construction. Every method gets the same bounds.
+Settings are the defaults of each package and cost no epsilon. "dpcal, tuned" is a private search
+over settings: all of its trials are part of the same epsilon. Delta is 1e-6. Packages that are not
+installed are left out.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def houses():
 
 
 def census():
-    """Return 20,000 made census records, of which about a quarter earn much."""
+    """Return 20,000 made census records; about a quarter of them have a high income."""
     rng = np.random.default_rng(1994)
     n = 20_000
     age, school = rng.uniform(17, 90, n), np.clip(np.round(rng.normal(10, 2.6, n)), 1, 16)
@@ -85,7 +84,7 @@ def census():
 
 
 def shipped(load, *, targets=False):
-    """Return a function that gives a table of scikit-learn's, with its own extremes as bounds."""
+    """Return a function that returns a table of scikit-learn, with its own extremes as bounds."""
 
     def made():
         X, y = load(return_X_y=True)
@@ -115,7 +114,7 @@ def by_dpcal(epsilon, bounds, targets, classes):
     )
 
 
-# What a private search tries: passes and regularisation, or the strength of a ridge.
+# Settings of a private search: passes and regularisation, or the strength of a ridge.
 GRIDS = (
     {"logisticregression__steps": [20, 60, 120], "logisticregression__l2": [0.0, 0.01]},
     {"alpha": [0.1, 1.0, 10.0, 100.0]},
@@ -140,7 +139,7 @@ def _scale(epsilon, classifies):
 
 
 def by_dpcal_tuned(epsilon, bounds, targets, classes):
-    """Return a private search of which all trials together cost epsilon at most."""
+    """Return a private search with all trials together at a cost of at most epsilon."""
     scale = _scale(epsilon, targets is None)
     if targets is None:
         return PrivateSearch(by_dpcal(scale, bounds, targets, classes), GRIDS[0], trials=TRIALS)
@@ -191,7 +190,7 @@ METHODS = {
 
 
 def on_tables():
-    """Return a series over epsilon for each table and method whose package is installed."""
+    """Return a series over epsilon for each table and each method with an installed package."""
     found = []
     for name, made in TABLES.items():
         X, y, bounds, targets = made()

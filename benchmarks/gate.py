@@ -1,21 +1,21 @@
-"""How close are the answers to the questions that people ask? 1,535 of them, of 28 families.
+"""Widths of the answers to 1,535 usual questions, of 28 families.
 
     python -m benchmarks gate --file NEW.csv [--families pg,fixed] [--seed 20261128] [--seconds 60]
     python -m benchmarks gate --file NEW.csv --against OLD.csv
     python -m benchmarks sweep [--share 0.1]
 
 Events are drawn as users have them: sampling probabilities from 1e-5 to 1, noise multipliers from
-0.3 to 50, up to a million steps; delta from 1e-15 to 1e-2, epsilon from 0.01 to 50. Candidates
-whose answer lies outside of these ranges are left out. Each answer is a line of the file, so that a
-stopped run goes on where it was. The table counts widths (relative ones of epsilon, those of log
-delta), and sums seconds of processor time.
+0.3 to 50, up to a million steps; delta from 1e-15 to 1e-2, epsilon from 0.01 to 50. Candidates with
+an answer outside of these ranges are left out. Each answer is a line of the file, so that you can
+stop a run and continue it. The table counts widths (relative widths of epsilon, absolute widths of
+log delta), and sums seconds of processor time.
 
-The families of :mod:`benchmarks.sweep`, ``everywhere`` and ``little_noise``, go to the ends of what
-can be asked. Each of their answers is checked by independent bounds as well, and the exit status is
-1 if one is wrong.
+The families of :mod:`benchmarks.sweep`, ``everywhere`` and ``little_noise``, go to the ends of the
+ranges of parameters. Each of their answers is checked by independent bounds as well, and the exit
+status is 1 if one is wrong.
 
-With ``--against``, answers of two versions to the same questions are compared: intervals that do
-not meet contradict each other, and an end that became wider is named.
+With ``--against`` you compare the answers of two versions to the same questions. Intervals that do
+not meet contradict each other; the comparison names each end that became wider.
 """
 
 import argparse
@@ -36,11 +36,11 @@ from dpcal.accountants import epsilon as epsilon_of, events, log_delta
 from dpcal.accountants.mechanisms.own import from_pld, from_pmf, from_profile
 
 ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
-# A question is given up after this long, and one of the sweep after the other.
+# Seconds after which a question is given up, and a question of the sweep.
 _ALARM, _SWEEP_ALARM = 30.0, 10.0
-# One answer in so many of the sweep is checked in ball arithmetic, where that takes little.
+# One answer of the sweep in this many is checked in ball arithmetic, where that takes little.
 _BALLS = 10
-# Answers closer than this are narrow, and others in these steps.
+# Widths below which answers are narrow, in steps.
 _WIDTHS = (1e-6, 1e-4, 1e-2)
 
 
@@ -51,11 +51,11 @@ class Draw:
         self.generator = np.random.default_rng(seed)
 
     def log(self, low: float, high: float) -> float:
-        """Return a number whose logarithm is uniform."""
+        """Return a number with a uniform logarithm."""
         return float(10 ** self.generator.uniform(math.log10(low), math.log10(high)))
 
     def count(self, low: float, high: float) -> int:
-        """Return a whole number of the same kind."""
+        """Return a whole number with a uniform logarithm."""
         return round(self.log(low, high))
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
@@ -79,9 +79,6 @@ def times(event, count):
 def poisson(q, event):
     """Return an event on Poisson samples."""
     return events.PoissonSampledDpEvent(q, event)
-
-
-# -- what people ask
 
 
 def _sampled_gaussian(draw):
@@ -117,7 +114,7 @@ def _noise(draw, name):
 
 
 def _uses(name, how):
-    """Return a family of another mechanism: alone, composed, or on samples."""
+    """Return a family of another mechanism: by itself, composed, or on samples."""
 
     def family(draw):
         event = _noise(draw, name)
@@ -268,7 +265,7 @@ def _seldom_asked(draw):
     return times(event, count), ADD
 
 
-# Families, and how many questions of each are asked.
+# Families, and their numbers of questions.
 FAMILIES = {
     "pg": (_sampled_gaussian, 480),
     "gauss": (_gaussians, 60),
@@ -295,20 +292,17 @@ for _name, _counts in {
         FAMILIES[f"{_name}_{_how}"] = (_uses(_name, _how), _count)
 
 
-# How random points are drawn whose answers independent bounds check, and how many there are.
+# Functions that draw random points for independent bounds, and the number of points.
 POINTS = {"everywhere": (sweep.draw, 10_000), "little_noise": (sweep.draw_with_little_noise, 2_000)}
 
 
 def question(family, index, seed):
-    """Return an event, its relation, what is asked, and the delta or epsilon that is given."""
+    """Return an event, its relation, the name of the result, and the given delta or epsilon."""
     draw = Draw(seed, sum(map(ord, family)) * 7919 + len(family), index)
     event, relation = FAMILIES[family][0](draw)
     if draw.uniform() < 0.7:
         return event, relation, "epsilon", draw.log(1e-15, 1e-2)
     return event, relation, "delta", draw.log(0.01, 50)
-
-
-# -- asking them
 
 
 @dataclass(frozen=True)
@@ -332,7 +326,7 @@ class Answer:
 
     @property
     def is_usual(self):
-        """Whether the answer lies where people ask."""
+        """Whether the answer is in the usual range."""
         if math.isnan(self.upper) or self.family in POINTS:
             return True
         if self.asked == "epsilon":
@@ -374,7 +368,7 @@ def ask(family, index, seed):
 
 
 def ask_point(family, index, seed):
-    """Return the answer to a question of the sweep, with all that is wrong with it."""
+    """Return the answer to a question of the sweep, with all its faults."""
     point = POINTS[family][0](seed, index)
     asked = "epsilon" if point.epsilon is None else "delta"
     found = timed(lambda: sweep.ask(point), _SWEEP_ALARM, family, index, asked)
@@ -407,7 +401,7 @@ def read(path):
 
 
 def run(path, families, seed, seconds, share):
-    """Ask until each family has its number of usual answers; return whether all are asked."""
+    """Compute until each family has its number of usual answers; return whether all are done."""
     known, end = read(path), time.monotonic() + seconds
     names = list(Answer.__annotations__)
     with path.open("a") as file:
@@ -427,9 +421,6 @@ def run(path, families, seed, seconds, share):
                 usual += known[family, index].is_usual
                 index += 1
     return True
-
-
-# -- what the answers say
 
 
 def _counts(answers):

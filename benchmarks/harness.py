@@ -1,7 +1,7 @@
-"""Studies as lists of records: what runs, which numbers are kept of each run, what is reported.
+"""Studies as lists of records: a run, the numbers that are kept of each run, and a report.
 
-Rows are appended to ``STUDY.jsonl`` in a folder, so that an interrupted study goes on where it was;
-delete the file to start over.
+Rows are appended to ``STUDY.jsonl`` in a folder, so that you can interrupt a study and continue it.
+To start over, delete the file.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from pathlib import Path
 class Series:
     """Runs at several sizes (or targets) and seeds, and the numbers that are kept of each.
 
-    ``run(size, seed)`` returns numbers by name. ``x(size)`` is what the theorem's exponent is of.
+    ``run(size, seed)`` returns numbers by name. ``x(size)`` is the variable of the theorem's
+    exponent.
     """
 
     panel: str
@@ -46,7 +47,7 @@ def measured(series, path):
 
 
 def run_studies(studies, name):
-    """Run studies that the command line names: pairs of what makes series, and of their report."""
+    """Run the studies that the command line names: pairs of a maker of series and a report."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}")
     parser.add_argument("studies", nargs="*", choices=[*studies, []], metavar="STUDY")
     parser.add_argument("--only", default="", help="series whose panel or label has this word")

@@ -1,4 +1,4 @@
-"""How long may a question take? A limit of processor time, which other work moves little."""
+"""Limit of processor time for a question, which other work moves little."""
 
 import contextlib
 import signal

@@ -1,19 +1,19 @@
-"""What are the tests worth? Mutants of the code, and the share of them that a test finds.
+"""Mutants of the code, and the share of them that a test finds.
 
     python -m benchmarks mutants --cover [TESTS ...]  # run tests, and note which reach each line
     python -m benchmarks mutants [--count 200] [--seed 1] [--most 20] [--processes 2]
     python -m benchmarks mutants --page      # keep the results, write build/mutants.md
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
-Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
-against the tests that reach its line, the quickest first, until one fails. For a line of a kernel
-or of its header these are the tests that reach a module which imports the kernel. All is done in
-copies of the tree that was covered (``build/mutants``), and results are kept there: a run that was
-stopped goes on where it was.
+Mutants are drawn by a seed from functions of the packages that decide claims. Each runs against the
+tests that reach its line, the quickest first, until one fails. For a line of a kernel or of its
+header these are the tests that reach a module which imports the kernel. Everything is done in
+copies of the tree that was covered (``build/mutants``), and results are kept there: you can stop a
+run and continue it.
 
 Results are kept in ``benchmarks/mutants.jsonl``: the same mutants are run again, as far as their
-lines still stand. One that nobody can tell from the code is marked there by hand: it "became" the
-"same", with the reason as "why", and is not run again.
+lines still stand. A mutant with the same behaviour as the code is marked there by hand: it "became"
+the "same", with the reason as "why", and is not run again.
 """
 
 import argparse
@@ -44,7 +44,8 @@ HOME = ROOT / "build" / "mutants"
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
 KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "build/mutants.md"
 
-# Patterns of files, of which the longest that fits is a file's room, and its share of the mutants.
+# Patterns of files and shares of the mutants; the longest pattern that fits is the package of a
+# file.
 ROOMS = {
     "accountants/*": 0.15,
     "accountants/certificates/*": 0.06,
@@ -104,11 +105,8 @@ class Mutant:
         return "".join(lines)
 
 
-# -- which mutants there are
-
-
 def _number(text):
-    """Return another number in place of one that is written so."""
+    """Return a different number for a number in the code."""
     value = ast.literal_eval(text)
     return str(value + 1) if isinstance(value, int) else repr(1.25 * value or 1e-3)
 
@@ -130,7 +128,7 @@ def _tokens(node):
 
 
 def _of_python(path):
-    """Yield the mutants of a module, of what its functions do."""
+    """Yield the mutants of a module, from the bodies of its functions."""
     text = (TREE / path).read_text()
     rows = [row.encode() for row in text.splitlines()]
     for function in ast.walk(ast.parse(text)):
@@ -192,14 +190,14 @@ def compiled_in(path):
 
 
 def room_of(path):
-    """Return the room of a file, or an empty text."""
+    """Return the package of a file, or an empty text."""
     return max((room for room in ROOMS if fnmatch(path, room)), key=len, default="")
 
 
 def chosen(count, seed):
     """Return the mutants that were run last time where their lines still stand, and drawn ones.
 
-    Each room has its share of so many.
+    Each package has its share of this number.
     """
     again = [moved(row) for row in _rows(KEPT) if row["seed"] == seed]
     again = [mutant for mutant in again if mutant]
@@ -229,9 +227,6 @@ def moved(row):
     place = min(places, key=lambda each: abs(each - int(number)))
     indented = len(lines[place - 1]) - len(lines[place - 1].lstrip())
     return Mutant(path, place, int(column) - row["indented"] + indented, row["old"], row["new"])
-
-
-# -- which test reaches which line
 
 
 def copy():
@@ -293,8 +288,8 @@ def cover(tests):
 def reaching(mutant, reached, first=""):
     """Return the tests that reach a mutant's line: a case of each function, then all others.
 
-    Tests of the mutant's room and quick ones are first, and before them one that is known to find
-    it.
+    Tests of the mutant's package and quick tests come first, and before them a test that is known
+    to find the mutant.
     """
     if mutant.path.startswith("_ext"):
         kernel = re.compile(rf"\b_ext(\.| import .*\b){compiled_in(mutant.path)}\b")
@@ -322,9 +317,6 @@ def reaching(mutant, reached, first=""):
         further[name] = function in functions
         functions.add(function)
     return sorted(names, key=lambda name: (name != first, further[name]))
-
-
-# -- what becomes of each
 
 
 def outcome(tree, mutant, tests, limit):
@@ -384,7 +376,7 @@ def _built(tree):
 
 
 def run(count, seed, most, limit, processes):
-    """Run mutants that have no result yet, at most so many."""
+    """Run mutants that have no result yet, at most this many."""
     known = {result["mutant"] for result in results(seed)}
     mutants = [each for each in chosen(count, seed) if str(each) not in known][:most]
     _python(TREE, "-m", "compileall", "-q", "-j", "2", ".", capture_output=True)
@@ -435,7 +427,7 @@ def _rows(path):
 
 
 def page(seed):
-    """Keep the results, and write how many were found in each room, and which were not."""
+    """Keep the results, and write the number found in each package, and the mutants not found."""
     shutil.copy(RESULTS, KEPT)
     rows, rooms = results(seed), {}
     for row in rows:

@@ -1,11 +1,11 @@
-"""What does the boundary cost? Every optimizer's step beside the same answers in plain numpy.
+"""Overhead of the privacy boundary: each optimizer's step next to the same answers in plain numpy.
 
     python -m benchmarks.overhead [--cases CASE ...] [--rounds 5] [--json]
 
-At n = 500 and d = 20; the numpy (``benchmarks.plain``) has no plan, no ledger and no checks. CPU
-time of one more answer: of a whole run less one that its callback ends at the first step, over the
-answers that they differ by. What a run takes beside its answers (making the oracle, digest, seeds,
-result) is its opening.
+The records have n = 500 and d = 20; the numpy (``benchmarks.plain``) has no plan, no ledger and no
+checks. The result is the CPU time of one more answer: the time of a whole run, less the time of a
+run that its callback ends at the first step, over the difference of their numbers of answers. The
+opening is the remaining time of a run (making the oracle, digest, seeds, result).
 """
 
 import argparse
@@ -28,7 +28,7 @@ def restart_with_one_thread():
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.overhead", *sys.argv[1:]])
 
 
-# Seconds of the longest run for each round: runs that are shorter are repeated.
+# Seconds of the longest run of each round; shorter runs are repeated.
 ROUND = 0.1
 
 
@@ -61,7 +61,7 @@ WALK = {
 BLOCKS = {"dimensions": (D + 2, 1), "neighboring_relation": "add-or-remove-one"}
 SAMPLED = {**PROBLEM, "neighboring_relation": "add-or-remove-one"}
 
-# The optimizer, its builder's arguments beside the target, and those of its constants.
+# The optimizer, its builder's arguments without the target, and the arguments of its constants.
 CASES = {
     "dpsgd, batches of 50": ("dpsgd", {"batch_size": 50, "steps": STEPS}, {}),
     "dpsgd, all records": ("dpsgd", {"batch_size": N, "steps": STEPS}, {}),
@@ -146,7 +146,7 @@ def timed(case, rounds):
     records = rows[0] if name != "jl_glm" else Records(N, options["embedding_dimension"])
     made = ranked if "dimensions" in options else answered
 
-    # How many answers some runs take depends on the noise, which is one and the same here.
+    # The number of answers of some runs depends on the noise, which is always the same here.
     def whole():
         with optim.replaying():
             return optimizer(objective, plan, seed=1)
@@ -180,7 +180,7 @@ def timed(case, rounds):
 
 
 def steps(rounds, cases=tuple(CASES)):
-    """Return, for each optimizer that there is, what :func:`timed` does."""
+    """Return the result of :func:`timed` for each available optimizer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {case: timed(case, rounds) for case in cases}

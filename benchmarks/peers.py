@@ -1,8 +1,9 @@
-"""How is each accountant asked? As its documentation asks it, with what it takes by default.
+"""Accountants of other packages, called as their documentation shows, with their defaults.
 
-Each :class:`Peer` prices a composition of Poisson-sampled Gaussian steps, (q, sigma, count) each,
-under add-or-remove-one. Other packages' epsilons are those of :mod:`benchmarks.corpus.adapters`. A
-package is imported when it is asked, so that a process holds one.
+Each :class:`Peer` accounts for a composition of Poisson-sampled Gaussian steps, (q, sigma, count)
+each, under add-or-remove-one. Epsilons of other packages come from
+:mod:`benchmarks.corpus.adapters`. A package is imported on its first use, so that a process holds
+one package.
 """
 
 import importlib.util
@@ -18,7 +19,7 @@ EPS_ERROR = 0.01
 
 @dataclass(frozen=True)
 class Peer:
-    """One accountant of one package; None stands for what the package does not offer.
+    """One accountant of one package; None stands for a quantity that the package does not offer.
 
     ``epsilon(steps, delta)`` returns (lower end or None, upper end); ``noise_multiplier(q, count,
     epsilon, delta)`` a number; ``deltas(steps, epsilons)`` the deltas at all of them.
@@ -95,7 +96,7 @@ def _row(steps, delta):
 
 
 def _epsilon_of(package, accountant):
-    """Return a function of steps and delta that asks another package's accountant."""
+    """Return a function of steps and delta that calls another package's accountant."""
 
     def epsilon(steps, delta):
         try:

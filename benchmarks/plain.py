@@ -1,7 +1,7 @@
 """A private step in plain numpy: the same arithmetic, with no plan, no ledger and no checks.
 
-Each function returns what takes one answer: sample rows, take gradients of the logistic loss by
-their rank-one form, clip by norms, sum, add noise, move. Nothing here is dpcal's.
+Each function returns a function that takes one answer: sample rows, take gradients of the logistic
+loss by their rank-one form, clip by norms, sum, add noise, move. Nothing here comes from dpcal.
 """
 
 import numpy as np

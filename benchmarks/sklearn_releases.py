@@ -1,13 +1,13 @@
-"""Do other packages find what they expect? Environments of their own, for releases and adapters.
+"""Checks of estimators and adapters with releases of other packages, in new environments.
 
 ``python -m benchmarks.sklearn_releases [RELEASE ...]`` makes a virtual environment for each release
 of scikit-learn, which borrows everything else from the one that runs it, runs ``check_estimator``,
 and prints a line an estimator.
 
 ``python -m benchmarks.sklearn_releases --adapters [FOLDER]`` makes one with PyTorch, Opacus,
-Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch`` there. A folder
-that exists is the environment of an earlier run. Where pip's own index would give PyTorch for a
-graphics card, set ``PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu``.
+Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch`` there. If the
+folder exists, it is the environment of an earlier run. Where pip's own index would give PyTorch for
+a graphics card, set ``PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu``.
 """
 
 import argparse
@@ -23,8 +23,9 @@ from pathlib import Path
 import dpcal
 from dpcal import estimators
 
-# Which of scikit-learn's checks cannot hold for a private estimator, and why. Their records are few
-# and of any kind, so that bounds are wide here, and noise hides nothing that is checked.
+# Checks of scikit-learn that cannot hold for a private estimator, and the reasons. The records of
+# the checks are few and of any kind, so that bounds are wide here. Epsilon is large, so that noise
+# hides nothing that is checked.
 TWO = "two fits of one table differ by their noise"
 # Whether a fit fails must not depend on one record.
 BLANK = "a record with a cell or a target that is no finite number is blank, and nobody is told"
@@ -99,15 +100,15 @@ TESTS = (
 
 
 def environment(place, *words):
-    """Make an environment of what pip installs by these words, and borrow all else from this one.
+    """Make an environment with pip's words, borrow all else from this one, and return its Python.
 
-    Its own packages come before the borrowed ones. Return its Python.
+    Its own packages come before the borrowed ones.
     """
     venv.create(place, with_pip=True)
     python = Path(place, "bin", "python")
     subprocess.run([python, "-m", "pip", "install", "--quiet", *words], check=True)
     (site,) = Path(place).glob("lib/python*/site-packages")
-    # Of an editable installation the links count, and not what they point at.
+    # For an editable installation the links count, not their targets.
     borrowed = [sysconfig.get_path("purelib"), str(Path(dpcal.__file__).parents[1])]
     Path(site, "borrowed.pth").write_text("\n".join(borrowed))
     return python

@@ -1,4 +1,4 @@
-"""How fast are questions, starts, plans and runs, beside other packages and beside numpy?
+"""Times of questions, starts, plans and runs, next to other packages and next to numpy.
 
     python -m benchmarks.speed [--seconds 6] [--peers NAME ...]
 
@@ -35,7 +35,8 @@ ON_PYPI = {
     "prv_accountant": "prv-accountant",
 }
 
-# The steps (q, sigma, count) and delta of each epsilon; a target in place of delta asks for noise.
+# Steps (q, sigma, count) and delta of each epsilon; a target in place of delta stands for a noise
+# multiplier.
 EPSILONS = {
     "epsilon: q = .013, sigma = 1.07, T = 9000, delta = 1e-6": ([COMMON], DELTA),
     "the same, delta = 1e-15": ([COMMON], 1e-15),
@@ -58,9 +59,6 @@ plain numpy.
 {starts}
 
 {runs}"""
-
-
-# -- in a process of an accountant's own
 
 
 def timed(call):
@@ -117,9 +115,6 @@ def child(name, seconds):
         points = np.linspace(0.5, 10.0, 100)
         found[CURVE] = tried(lambda: np.asarray(peer.deltas([COMMON], points))[50], seconds)
     print(json.dumps(found), file=out)
-
-
-# -- our own starts, plans and runs
 
 
 def processor_of(*words):
@@ -179,7 +174,7 @@ def _write_table(path):
 
 
 def plans_and_runs():
-    """Return seconds of each optimizer's plan with its objective, its price, a run's opening."""
+    """Return seconds of each optimizer's plan with its objective, its epsilon, a run's opening."""
     from benchmarks.overhead import CASES, prepared
 
     rows = {}
@@ -222,11 +217,8 @@ def fit():
 
 
 def ours():
-    """Print what only this package is measured for, as JSON."""
+    """Print the measurements of this package only, as JSON."""
     print(json.dumps({"runs": plans_and_runs(), "fit": fit()}))
-
-
-# -- the process that asks
 
 
 def python_of(peer):
@@ -239,7 +231,7 @@ def python_of(peer):
 
 
 def in_process(python, *words):
-    """Return what a process on one thread prints as JSON."""
+    """Return the JSON values that a process on one thread prints."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     done = subprocess.run(
         [python, "-m", "benchmarks.speed", *words],

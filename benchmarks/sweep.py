@@ -1,15 +1,15 @@
-"""Does every answer hold, everywhere? Random compositions, each checked by independent bounds.
+"""Random compositions, with each answer checked by independent bounds.
 
     python -m benchmarks sweep           # the families "everywhere" and "little_noise" of the gate
 
 Sampling probabilities from 1e-9 to 1, noise multipliers from 0.1 to 1e4, up to 1e9 steps, one
 mechanism or several hundred; delta at an epsilon from 1e-8 to 1e4, and epsilon at a delta down to
 1e-300 and, in logarithms, far below. With little noise, multipliers go from 0.002 to 0.8 and
-epsilons from a thousandth of what one step can cost: losses of many hundreds, whose exponentials no
-double holds. No answer may be NaN, or lie on the wrong side of
+epsilons from a thousandth of the largest cost of one step: losses of many hundreds, too large for
+their exponentials to be doubles. No answer may be NaN, or lie on the wrong side of
 
 * a lower bound: what a test that somebody could really run achieves (some step stands out; the
-  average of all steps is high), and what one step alone costs, all in closed form;
+  average of all steps is high), and the cost of one step by itself, all in closed form;
 * an upper bound: Renyi's at integer orders, whose moments are binomial sums;
 * for some of the points, bounds proved in ball arithmetic, where these take little.
 """
@@ -30,19 +30,19 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
 
-# A proof in ball arithmetic is given up after this long.
+# Seconds after which a proof in ball arithmetic is given up.
 _BALL_SECONDS = 20
-# Relative rounding that the checks themselves may have, in logarithms.
+# Relative rounding of the checks themselves, in logarithms.
 _ROUNDING = 1e-11
 _ORDERS = np.unique(np.round(np.geomspace(2, 1000, 60))).astype(int)
 _EVENT_RANGE = (60.0, 4000)
-# Mechanisms of a composition, and nodes times points, that are checked in ball arithmetic.
+# Most mechanisms of a composition, and nodes times points, for ball arithmetic.
 _BALL_PARTS, _BALL_WORK = 5, 1e6
 
 
 @dataclass(frozen=True)
 class Point:
-    """One question: steps (q, sigma, T), and epsilon or log delta, of which one is given."""
+    """One question: steps (q, sigma, T), and epsilon or log delta; one of the two is given."""
 
     steps: tuple[tuple[float, float, int], ...]
     epsilon: float | None
@@ -50,7 +50,7 @@ class Point:
 
     @property
     def event(self):
-        """What is composed."""
+        """The composition of the steps."""
         return events.ComposedDpEvent(
             [
                 events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=times)
@@ -91,7 +91,7 @@ def draw(seed, index):
 
 
 def draw_with_little_noise(seed, index):
-    """The point of a sweep with this index among losses whose exponentials overflow."""
+    """The point of a sweep with this index among losses with exponentials that overflow."""
     rng = np.random.default_rng([seed, index])
     distinct = int(rng.choice([1, 2, 5], p=[0.6, 0.25, 0.15]))
     q, sigma = 10 ** rng.uniform(-9, 0), 10 ** rng.uniform(-2.7, -0.6)
@@ -116,9 +116,6 @@ def ask(point):
         answer = epsilon_of(point.event, delta=math.exp(point.log_delta))
         return Bounds(answer.lower, answer.upper, answer.method)
     return characteristic.worst_epsilon_bounds(point.directions, point.log_delta)
-
-
-# -- independent bounds on log delta
 
 
 def _log_difference(first, second):
@@ -308,11 +305,8 @@ def _direction_in_balls(direction, epsilon):
     return _log(lower)[0], _log(upper)[1]
 
 
-# -- checks
-
-
 def problems(point, answer, *, balls=False):
-    """Sentences on what is wrong with an answer, and whether ball arithmetic was asked."""
+    """Sentences on the faults of an answer, and whether ball arithmetic checked it."""
     found, asked = [], False
     if math.isnan(answer.lower) or math.isnan(answer.upper) or answer.lower > answer.upper:
         return [f"no interval: [{answer.lower!r}, {answer.upper!r}]"], asked

@@ -1,8 +1,8 @@
 """Random points of the whole box of parameters: ``make bench`` runs these tests.
 
-No answer raises, is NaN or lies on the unsafe side: of tests that somebody could run, with
-closed-form errors, from below; of Renyi's bound at integer orders from above; and of ball
-arithmetic on both sides where it is affordable.
+No answer raises, is NaN or lies on the unsafe side. Bounds from below are tests that an adversary
+could run, with closed-form errors. Bounds from above are Renyi's at integer orders. Ball arithmetic
+bounds both sides where it is affordable.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Steps of ``Guard`` beside Opacus: seconds, memory, accuracy and epsilon on one plan.
+"""Steps of ``Guard`` next to Opacus: seconds, memory, accuracy and epsilon on one plan.
 
 Digits, in batches of 144 Poisson samples: six networks, of which Opacus takes the transformer with
 attention of its own. Steps of all engines are taken in turn, on one thread, and the least time

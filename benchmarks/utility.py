@@ -1,4 +1,4 @@
-"""What do optimizers achieve, and do their errors fall as fast as the theorems say?
+"""Errors of the optimizers, and their slopes against the theorems.
 
     python -m benchmarks.utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
 
@@ -45,8 +45,6 @@ def slope(each, rows, *, draws=2_000):
     drawn = [fit([rng.choice(sample, len(sample)) for sample in logs]) for _ in range(draws)]
     return fit(logs), *np.quantile(drawn, [0.025, 0.975]).tolist()
 
-
-# ------------------------------------------------------------------------------------------ tables
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 # The first-order optimizers of one objective.
@@ -101,11 +99,8 @@ def report_tables(found, _):
         print(f"| `{label}` | {' | '.join(cells)} |")
 
 
-# ------------------------------------------------------------------------------------------ slopes
-
-
 def rate(n, d, **target):
-    """Return X = sqrt(d) / (n sqrt(rho)), which is what theorems on the KL condition bound."""
+    """Return X = sqrt(d) / (n sqrt(rho)), the variable of theorems on the KL condition."""
     given = Given.of(
         Constants(lipschitz=1.0, smoothness=1.0), n=n, dimension=d, **{**TARGET, **target}
     )
@@ -113,7 +108,7 @@ def rate(n, d, **target):
 
 
 def kl_series(name, kappa, *, d, sizes, theorem, seeds=10, known=False, **target):
-    """Return a series of an optimizer on a loss whose KL constants and minimum are known."""
+    """Return a series of an optimizer on a loss with known KL constants and minimum."""
 
     def run(n, seed):
         X = balanced(n, d, seed=1)
@@ -140,7 +135,7 @@ def kl_series(name, kappa, *, d, sizes, theorem, seeds=10, known=False, **target
 
 
 def ramp(n, steepness, *, d=20):
-    """Return a ramp of length 1 / steepness beside quadratics, and its gradient's norm."""
+    """Return a ramp of length 1 / steepness next to quadratics, and the norm of its gradient."""
     rng = np.random.default_rng(n)
     curvature = rng.choice([0.5, 1.0], size=n)
     points = rng.standard_normal((n, d - 1))
@@ -161,7 +156,7 @@ def ramp(n, steepness, *, d=20):
 
 
 def on_ramps(name):
-    """Return a run's mean gradient norm at the worst of four ramps, whose slope follows n."""
+    """Return a run's mean gradient norm at the worst of four ramps; their slope follows n."""
 
     def run(n, seed):
         constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
@@ -313,8 +308,6 @@ def report_slopes(found, _):
             f"{each.theorem:.2f} | {errors} |"
         )
 
-
-# ----------------------------------------------------------------------------------------- saddles
 
 PHI = math.sin(1.0)
 WALK = {

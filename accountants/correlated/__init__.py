@@ -1,4 +1,4 @@
-"""Noise correlated across rounds, batches sampled at random: what does a run cost?
+"""Epsilon and delta of runs with random batches, and noise correlated across rounds.
 
 :func:`epsilon` and :func:`delta` choose a method from a decision table by the shape of the noise
 and the sampler, and label each answer ``exact``, ``certified`` or ``statistical with certified

@@ -16,13 +16,12 @@ from dpcal.accountants.correlated.bounds.base import Proof
 
 __all__ = ["CERTIFIED", "EXACT", "WITH_CONFIDENCE", "CorrelatedDelta", "CorrelatedEpsilon"]
 
-# Labels of answers.
 EXACT, CERTIFIED = "exact", "certified"
 WITH_CONFIDENCE = "statistical with certified confidence"
 
 
 class _Provenance:
-    """Further fields of an answer about correlated noise, beside its interval."""
+    """Further fields of an answer about correlated noise, next to its interval."""
 
     label: str
     estimate: float
@@ -61,8 +60,8 @@ class CorrelatedEpsilon(_Provenance, Epsilon):
     estimate
         The value that the draws estimate, without their error.
     failure_probability
-        Probability that the bounds from draws are wrong. Where the label promises confidence, it is
-        part of the delta that the epsilon belongs to.
+        Probability that the bounds from draws are wrong. Where the label promises confidence, the
+        probability is part of the delta of the epsilon.
     draws, seed
         Number of draws, and the seed that fixes them.
     certified

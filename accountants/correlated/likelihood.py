@@ -1,4 +1,4 @@
-r"""How likely is an output with the record, compared to without? One engine for likelihood ratios.
+r"""Likelihood ratios of outputs with a record against outputs without it.
 
 With fields ``a = C^T x / sigma^2``, G = C^T C / sigma^2 and s the law of a record's participations,
 
@@ -7,7 +7,7 @@ With fields ``a = C^T x / sigma^2``, G = C^T C / sigma^2 and s the law of a reco
 The past enters a round through a state of the law and a memory of C:
 
 =========== ==================================================== ==================================
-memory      what it holds                                        where
+memory      contents                                             where
 =========== ==================================================== ==================================
 ``none``    nothing                                              participations that no column of C
                                                                  reaches from one to the other
@@ -16,14 +16,14 @@ memory      what it holds                                        where
 =========== ==================================================== ==================================
 
 so that L is a sum of products of numbers >= 0 over paths of a finite automaton, from the last round
-on. For S the automaton has a few nodes. What later rounds weigh after S,
+on. For S the automaton has a few nodes. The weight of later rounds after S,
 
     M_{t-1}(S) = (1 - r) M_t(d S) + r exp(a_t - G_tt / 2 - g_t S) M_t(d S + 1),    L = M_0(0),
 
-is a mixture of decreasing exponentials of S, hence convex and decreasing. So a sum that is rounded
-at random to the two nodes around it, with its mean kept, never weighs less, and one that is rounded
-up never weighs more: both are proved bounds, above and below L. The sum 1 and its decays are nodes,
-so that no path of one or two participations is rounded.
+is a mixture of decreasing exponentials of S, hence convex and decreasing. A sum that is rounded at
+random to the two nodes around it, with its mean kept, never weighs less. A sum that is rounded up
+never weighs more. Both are proved bounds, above and below L. The sum 1 and its decays are nodes, so
+that no path of one or two participations is rounded.
 
 Leaving out all overlaps of different rounds (``none``) is a bound above L, too, because C >= 0.
 
@@ -60,16 +60,16 @@ __all__ = ["Likelihood"]
 Floats = NDArray[np.float64]
 _Cells = tuple[NDArray[np.intc], Floats]
 
-# Ratio of neighboring nodes, and where overlaps exceed 1: the error is quadratic in both.
-# Rounding to nodes so close raises log L by less than 1e-4 at the noise that runs have.
+# Ratio of neighboring nodes, and the ratio where overlaps exceed 1; the error is quadratic in both,
+# and raises log L by less than 1e-4 at the noise that runs have.
 _RATIO, _CLOSER = 0.7, 0.95
-# Decays from this one on are not a power of the ratio of nodes, which would be too many.
+# Decays from here on are no power of the ratio of nodes, which would make too many nodes.
 _SLOW = 0.98
 # Smallest node above 0: smaller sums weigh nothing.
 _SMALLEST = 1e-2
-# Bands up to which a window has no more states than there are nodes.
+# Most bands at which a window has no more states than there are nodes.
 _FEW_BANDS = 7
-# Relative distance to a node below which a sum is that node but for rounding.
+# Relative distance to a node that counts as rounding, so that the sum is the node.
 _CLOSE = 1e-14
 
 
@@ -82,7 +82,7 @@ class Likelihood(Plain):
     mechanism, law
         The run, and the automaton of participations.
     memory
-        What is known of the past: ``"none"``, ``"window"`` or ``"sum"``.
+        Memory of the past: ``"none"``, ``"window"`` or ``"sum"``.
     """
 
     mechanism: Mechanism
@@ -97,7 +97,7 @@ class Likelihood(Plain):
 
     @staticmethod
     def memory_of(mechanism: Mechanism, *, separated: bool = False) -> str | None:
-        """Return the memory of a mechanism; None if it has no small one.
+        """Return the memory of a mechanism; None if it has no small memory.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Likelihood(Plain):
 
     @cached_property
     def _nodes(self) -> Floats:
-        """Sums of the automaton, of which 0 is the first, up to the largest that can be."""
+        """Sums of the automaton, from 0 up to the largest possible sum."""
         decay = self._decay
         goal = _RATIO if self.mechanism.energies.max() <= 1 else _CLOSER
         ratio = decay ** (1 / max(1, round(math.log(decay) / math.log(goal))))
@@ -149,7 +149,7 @@ class Likelihood(Plain):
             lags = np.arange(1, self.mechanism.bands)
             memories = (np.arange(2**lags.size) >> (lags - 1)[:, None] & 1).astype(float)
             return np.exp(-(rows[:, 1:] @ memories)), kinds
-        # In each round the sum is rounded by less than this part of it, outward.
+        # Each round rounds the sum by less than this part of it, outward.
         outward = 1 + (-2 if above else 2) * _CLOSE * T
         couplings, kinds = np.unique(self.mechanism.couplings * outward, return_inverse=True)
         return np.exp(-np.outer(couplings, self._nodes)), kinds
@@ -166,14 +166,14 @@ class Likelihood(Plain):
         cell = np.clip(cell - 1, 0, nodes.size - 2)
         share = np.clip((moved - nodes[cell]) / (nodes[cell + 1] - nodes[cell]), 0.0, 1.0)
         share[share > (1 - 10 * _CLOSE if above else 0)] = 1.0
-        # A whole share is a node of its own, but for the last one.
+        # A share of 1 is the next node itself, except at the last node.
         whole = (share == 1) & (cell < nodes.size - 2)
         return (cell + whole).astype(np.intc), np.where(whole, 0.0, share)
 
     def log_ratio(self, a: Floats, *, above: bool = True) -> Floats:
         """Return log L of every column of fields, a bound above or below it; NaN if in doubt.
 
-        A draw is in doubt where it is so far from all usual ones that a double overflows.
+        A draw is in doubt if it is so far from all usual draws that a double overflows.
 
         Parameters
         ----------

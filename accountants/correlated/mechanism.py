@@ -1,4 +1,4 @@
-r"""What is released? Noise correlated by a matrix C, reduced to a scalar pair.
+r"""Mechanism of noise correlated by a matrix C, reduced to a scalar pair.
 
 The rows of C G + Z are released one after another, with G the clipped contributions in units of the
 clipping norm and Z Gaussian with standard deviation sigma. For lower-triangular C >= 0, leaving a
@@ -8,8 +8,7 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
 For C with entries of both signs, the pair of abs(C) dominates
-(``docs/explanation/correlated_noise.md``), so that every mechanism here is one with
-C >= 0.
+(``docs/explanation/correlated_noise.md``), so that every mechanism here has C >= 0.
 
 >>> from dpcal.accountants.matrix import Dense
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
@@ -38,11 +37,11 @@ __all__ = ["WIDEST_BAND", "Mechanism", "Plain", "distinct"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Most bands. The transfer matrix has 2^(bands - 1) states, and every round of every draw visits
-# each of them; one band more doubles the time of a draw.
+# Most bands: the transfer matrix has 2^(bands - 1) states, and each round of each draw visits all
+# of them.
 WIDEST_BAND = 12
 
-# Relative rounding of sums of products, far above that of a Fourier transform of a million.
+# Relative rounding of sums of products, far above the error of a Fourier transform of length 1e6.
 _FOURIER = 1e-12
 
 # Most rows of a dense matrix, which then takes 2 GB.
@@ -50,7 +49,7 @@ _DENSE_STEPS = 2**14
 
 
 class Plain:
-    """Data whose copies hold only its fields, not the tables that follow from them."""
+    """Records with copies that hold the fields only, not the tables that follow from them."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields."""
@@ -64,7 +63,7 @@ class Mechanism(Plain):
     Attributes
     ----------
     strategy
-        The strategy itself, whose C may have entries of both signs.
+        The strategy itself; its C may have entries of both signs.
     steps
         Number of rounds.
     column
@@ -74,9 +73,9 @@ class Mechanism(Plain):
     bands
         Number of diagonals of C that are not zero.
     walk
-        Decay and scale of the number w that carries the past, or None if one is not enough: a round
-        of k participations after a state w has the mean ``scale w + k``, and the state becomes
-        ``decay w + k``. It is that of lambda-CGD, and of one buffer that decays.
+        Decay and scale of the number w that carries the past, or None if a single number is not
+        enough. A round of k participations after a state w has the mean ``scale w + k``, and the
+        state becomes ``decay w + k``. Lambda-CGD and one buffer that decays have such a number.
     sigma
         Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
     """
@@ -188,10 +187,10 @@ class Mechanism(Plain):
         else:
             from scipy.signal import correlate
 
-            # Later columns overlap in fewer rounds.
             column, direct = self.column[: self.bands], self.bands <= _DENSE_STEPS
             found = correlate(column, column, method="direct" if direct else "fft")
-            # The error of a transform is a part of the largest product, and that of sums of each.
+            # The error of a transform is relative to the largest product, the error of a sum to
+            # each product.
             error = _FOURIER * (10 * found if direct else float(column @ column))
             products[: self.bands] = (found + error)[self.bands - 1 :]
         return np.maximum.accumulate(products[::-1])[::-1] / self.variance
@@ -250,13 +249,13 @@ def _column(C: Floats) -> Floats | None:
 
 
 def _walk(column: Floats) -> tuple[float, float] | None:
-    """Return decay and scale of one geometric series below a unit diagonal, which decays."""
+    """Return decay and scale of a decaying geometric series below a unit diagonal, or None."""
     scale = float(column[1])
     decay = float(column[2] / scale) if len(column) > 2 and scale else scale
     if math.isclose(decay, scale, rel_tol=1e-12):
         decay = scale
     if not (0 < decay < 1 and scale >= 0):
-        return None  # Two bands have a window.
+        return None
     ideal = np.concatenate([[1.0], scale * decay ** np.arange(len(column) - 1)])
     return (decay, scale) if np.allclose(column, ideal, rtol=1e-12, atol=1e-14) else None
 

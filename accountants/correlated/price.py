@@ -1,9 +1,9 @@
-"""What does a run with correlated noise cost? From a strategy, a sampler and a delta to a price.
+"""Epsilon and delta of a run with correlated noise, from a strategy and a sampler.
 
 1. :attr:`Question.route`: the strategy and the sampler choose how draws are made, or the reason
    why there are none.
 2. :attr:`Question.proved`: the least deterministic bound of each direction, removing and adding a
-   record, and the larger one of both. A composition of sampled Gaussians has an exact price.
+   record, and the larger one of both. For a composition of sampled Gaussians the result is exact.
 3. :func:`~dpcal.accountants.correlated.draws.evidence.collected`: draws, if they are wanted.
 4. :func:`answer`: the smaller of proof and draws, and its label.
 
@@ -69,16 +69,15 @@ __all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "de
 __all__ += ["priced", "revealed_delta"]
 
 STATISTICS = ("certified", "none")
-# Options that a question may replace in an event, because they do not change what is priced.
+# Options that you can replace in an event, because they do not change the run.
 DRAWING = ("statistics", "draws", "seed", "failure_probability")
-# Default probability that bounds from draws are wrong, as a part of the target delta. A larger part
-# takes more of delta; a smaller one needs more draws, in proportion to its logarithm.
+# Default failure probability of draws, as a part of the target delta. A larger part takes more of
+# delta; a smaller one needs more draws, in proportion to its logarithm.
 _PART_OF_DELTA = 1e-2
-# The default if delta is computed; the probability is added to it.
+# Default failure probability if delta is computed; it is added to delta.
 _WITHOUT_TARGET = 1e-9
-# Samplers that have a price.
 _PRICED = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation, BallsInBins, FixedSize)
-# Why draws do not answer.
+# Reasons why there are no draws.
 _REPLACED = "a replaced record is priced by proofs alone"
 _CLOSE = "proved bounds are close, and draws would tell no more"
 _UNKNOWN_GROUP = (
@@ -108,32 +107,32 @@ def epsilon(
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`, such as ``Dense(C)`` for a C of your own.
     sampler
-        How batches are drawn, such as :class:`~dpcal.accountants.correlated.Poisson`.
+        Sampler of the batches, such as :class:`~dpcal.accountants.correlated.Poisson`.
     delta
-        A number in (0, 1).
+        Number in (0, 1).
     noise_multiplier
         Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
         C: papers that write z for sigma over the largest column norm mean ``z *
         Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
     statistics
-        ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
-        and whose failure probability is part of delta. ``"none"``: deterministic bounds only.
+        ``"certified"`` (default): draws with a confidence bound that holds at every sample size.
+        Their failure probability is part of delta. ``"none"``: deterministic bounds only.
     draws
         Monte Carlo draws for each direction, default 100,000.
     failure_probability
         Probability of wrong bounds from draws; default delta / 100.
     seed
-        Fixes the draws; fresh and secret by default.
+        Whole number that fixes the draws; fresh and secret by default.
     executor
         A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
 
     Returns
     -------
     CorrelatedEpsilon
-        The upper end, with ``.label``, ``.lower``, ``.estimate`` and the deterministic bound
-        ``.certified`` beside it. The relation is zero-out: one record's contributions are left out.
-        The answer never exceeds the deterministic bound, which also answers where the draws do not
-        suffice; ``.note`` then states the reason.
+        Upper end of an interval, with ``.label``, ``.lower``, ``.estimate`` and the deterministic
+        bound ``.certified``. The relation is zero-out: one record's contributions are left out. The
+        answer never exceeds the deterministic bound. Where the draws do not suffice, the
+        deterministic bound is the answer, and ``.note`` states the reason.
 
     Raises
     ------
@@ -163,9 +162,9 @@ def delta(
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     epsilon
-        At least 0.
+        Number >= 0.
     noise_multiplier
         Standard deviation > 0 of Z, in units of the clipping norm.
     **options
@@ -196,7 +195,7 @@ def revealed_delta(
     strategy
         A :class:`dpcal.accountants.matrix.Strategy`.
     epsilon
-        At least 0.
+        Number >= 0.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     sampler
@@ -220,23 +219,23 @@ def priced(
     relation: str = "zero-out",
     executor: Any = None,
 ) -> CorrelatedEpsilon | CorrelatedDelta:
-    """Return the price of a whole run, for a record that is zeroed out, or replaced.
+    """Return the epsilon or delta of a whole run, for a record that is zeroed out, or replaced.
 
     Parameters
     ----------
     goal
-        Its epsilon, or its delta, is given.
+        The given epsilon or delta.
     event
         The run.
     relation
-        The relation that the answer names; ``"replace-one"`` has a pair of its own.
+        Neighboring relation of the answer; ``"replace-one"`` has a pair of its own.
     executor
-        Who draws.
+        Executor that makes the draws.
     """
     options = Options(**{name: getattr(event, name) for name in DRAWING}, executor=executor)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
-        # The default failure probability is that of all confirmations together.
+        # By default all confirmations share the failure probability.
         shares = event.confirmations if event.failure_probability is None else 1
         failure = options.failure(goal.delta) / shares
         options = replace(options, failure_probability=failure)
@@ -249,14 +248,14 @@ def priced(
 
 @dataclass(frozen=True)
 class Goal:
-    """What is asked: the delta at an epsilon, or the epsilon at a delta.
+    """A given epsilon, to compute delta, or a given delta, to compute epsilon.
 
     Parameters
     ----------
     epsilon, delta
         One of the two; the other is None.
     near
-        With delta: about the answer, if it is known.
+        Approximate epsilon at the given delta, if it is known.
     """
 
     epsilon: float | None = None
@@ -305,7 +304,7 @@ class Question:
     relation
         The neighboring relation.
     dominated
-        Whether the run costs no more than that of this sampler, whose lower ends do not hold.
+        Whether this sampler is only an upper bound on the run, so that lower ends do not hold.
     """
 
     mechanism: Mechanism
@@ -328,7 +327,7 @@ class Question:
         Raises
         ------
         TypeError
-            If the sampler is not one of this package.
+            If the sampler does not belong to this package.
         UnsupportedEvent
             If no theorem covers the sampler.
         """
@@ -342,7 +341,8 @@ class Question:
             )
         run = strategy if isinstance(strategy, Mechanism) else Mechanism.of(strategy)
         mechanism, law = run.at(noise_multiplier), sampler.law
-        # By joint convexity: a record that waits sees a part of a run that it is free to begin.
+        # Joint convexity: a record that waits sees a part of a run in which it is free at the
+        # start.
         if isinstance(sampler, MinSeparation) and mechanism.column is not None:
             law = replace(sampler, warm_start=False)
         return cls(mechanism, law, options, relation, dominated=law != sampler)
@@ -365,15 +365,13 @@ class Question:
         memory = Likelihood.memory_of(mechanism, separated=self._separated)
         return _LONG_MEMORY if memory is None else "automaton"
 
-    # -- bounds
-
     @cached_property
     def proved(self) -> Bound:
         """The least bound on both directions that needs no draws.
 
-        With ``"replace-one"`` it is that on the pair of C y against -C y: of a composition its own
-        price, otherwise that of two blanked records, or of known participations at twice the
-        distance.
+        For ``"replace-one"`` the bound is on the pair of C y against -C y. It is the composition
+        under this relation, or otherwise the bound by two zero-out steps, or by known
+        participations at twice the distance.
         """
         mechanism, sampler = self.mechanism, self.sampler
         replaced = self.relation == "replace-one"
@@ -399,20 +397,19 @@ class Question:
         return Least((Directions((removing, adding)), *both))
 
     def _of_groups(self, groups: Groups, public: Bound) -> Bound:
-        """Return the price of independent rounds of the worst group."""
+        """Return the bound by independent rounds of the worst group."""
         how = self.relation if self.relation == "replace-one" else "add-or-remove-one"
         exact, whole = not groups.secret, compositions(self.mechanism, groups)
         parts = tuple(Reduction(each, _COMPOSITION, how, exact=exact) for each in whole)
         worst = parts[0] if len(parts) == 1 else Worst(parts)
-        # By joint convexity, the bound of the worst group holds for a secret one.
+        # By joint convexity, the bound of the worst group holds for a secret group.
         return worst if exact else Least((worst, public))
 
     @cached_property
     def joining(self) -> Joining | None:
-        """How a record joins, the first of its groups; None if bounds on it do not apply.
+        """How a record of the first group joins; None if bounds on it do not apply.
 
-        The first group is the worst if C is Toeplitz, and by joint convexity no secret one is
-        worse.
+        If C is Toeplitz, the first group is the worst. By joint convexity no secret group is worse.
         """
         mechanism, found = self.mechanism, Joining.of(self.sampler, self.mechanism.steps)
         if found is None or found.epoch:
@@ -431,8 +428,6 @@ class Question:
         """Whether no column of C reaches from one participation to the next."""
         return self.sampler.least_separation >= self.mechanism.bands
 
-    # -- draws
-
     @property
     def tilted(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
@@ -443,7 +438,7 @@ class Question:
         """The likelihood ratios of the route ``"automaton"``."""
         law = self.sampler.automaton(self.mechanism.steps)
         found = Likelihood.of(self.mechanism, law, separated=self._separated)
-        assert found is not None  # The table draws where there is one.
+        assert found is not None
         return found
 
     @cached_property

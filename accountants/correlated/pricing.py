@@ -1,8 +1,8 @@
-"""What does the event of a whole run of correlated noise cost, alone and beside other events?
+"""Epsilon and delta of the event of a whole run, by itself and next to other events.
 
-Answers of a matrix mechanism are not independent, so that a run is one event and a single step has
-no price. If the steps are in fact independent, the event is a composition that every accountant
-prices:
+Answers of a matrix mechanism are not independent: a run is one event, and a single step has no
+epsilon of its own. If the steps are in fact independent, the event is a composition that every
+accountant supports:
 
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
 >>> from dpcal.accountants.samplers import CyclicPoisson, MinSeparation
@@ -11,16 +11,17 @@ prices:
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
 event=GaussianDpEvent(noise_multiplier=1.0)), count=100)
 
-Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`, even if it has the
-price of a composition under the relations of the theorems: under other relations it has not.
+Otherwise the event is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`. This also
+holds for a run that costs as much as a composition under the relations of the theorems, because its
+cost differs under other relations.
 
 >>> event = whole_run(LambdaCGD(100, 0.5), Poisson(0.01), noise_multiplier=3.0, statistics="none")
 >>> answer = epsilon(event, delta=1e-5, neighboring_relation="add-or-remove-one")
 >>> print(f"{answer:.3f} {answer.label}")
 0.418 certified
 
-A run that is a composition, of independent rounds, of groups that are apart, or of one random round
-an epoch, is the composition for every accountant, alone and beside other events:
+Every accountant treats a run that is a composition as this composition, by itself and next to other
+events. Such runs have independent rounds, groups that are apart, or one random round an epoch:
 
 >>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), CyclicPoisson(4, 0.04), 2.0)
 >>> equivalent(run).count                                # rounds of one group
@@ -30,9 +31,9 @@ an epoch, is the composition for every accountant, alone and beside other events
 >>> print(f"{answer:.4f} {answer.accountant}")
 1.7025 characteristic
 
-Of other runs Renyi divergences are bounded, by the proofs of :mod:`bounds
-<dpcal.accountants.correlated.bounds>`; and every run costs at most the Gaussian mechanism that it
-is if all participations are public.
+For other runs the proofs of :mod:`bounds <dpcal.accountants.correlated.bounds>` bound Renyi
+divergences. Every run costs at most as much as the Gaussian mechanism that it is if all
+participations are public.
 
 >>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), MinSeparation(4, 0.01), 2.0)
 >>> equivalent(run) is None
@@ -73,7 +74,7 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses", "whole_run"]
 
-# Smallest tilt at which moments are bounded: those at smaller ones are smaller.
+# Smallest tilt at which moments are bounded; moments at smaller tilts are smaller.
 _LEAST_TILT = 1e-6
 # Relative difference of tilts for derivatives, which only lead a search.
 _STEP = 1e-3
@@ -92,24 +93,24 @@ def whole_run(
     """Return the event of a whole run of correlated noise on random batches.
 
     A record's participations do not depend on other records, and sums are divided by a public
-    number: adding or removing a record and zeroing it out are one pair of distributions. For a
-    record that is replaced the pair is another one, which :func:`epsilon` and :func:`delta` price,
-    but no run is calibrated for.
+    number. So adding, removing and zeroing out a record are one pair of distributions. A replaced
+    record has another pair. :func:`epsilon` and :func:`delta` account for it, but no run is
+    calibrated for it.
 
     Parameters
     ----------
     strategy
         The matrix C, a :class:`dpcal.accountants.matrix.Strategy`.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     neighboring_relation
-        ``"add-or-remove-one"`` or ``"replace-special"``; ``"replace-one"`` for independent noise on
-        Poisson samples.
+        Neighboring relation: ``"add-or-remove-one"`` or ``"replace-special"``; ``"replace-one"``
+        for independent noise on Poisson samples.
     **accounting
-        The other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they are
-        not used if the price is exact.
+        Other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they have no
+        effect on an exact epsilon.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def whole_run(
 
 
 def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
-    """Return the composition that a run is, or None if it is none, or the worst of several."""
+    """Return the composition that equals a run; None if there is none, or the worst of several."""
     question = _question(run)
     if question.route != "product" and question.mechanism.bands > 1:
         return None
@@ -151,9 +152,9 @@ class RunLoss(MomentBound):
     direction
         ``"remove"`` or ``"add"``.
     public
-        The loss of the run with all participations public, at their worst: a law above it.
+        Loss of the run with all participations public, for the worst pattern; it dominates the run.
     bound
-        What is proved of the run.
+        Proved bound on the run.
     """
 
     kind: str
@@ -184,7 +185,7 @@ class RunLoss(MomentBound):
 
 
 def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
-    """Return the losses of a run that is no composition, when a record is removed and added."""
+    """Return the losses of a run that is not a composition, for removing and adding a record."""
     question, replaced = _question(run, relation), relation == "replace-one"
     mechanism, bound = question.mechanism, question.proved
     distance = (2 if replaced else 1) * largest_norm(mechanism.unit, run.sampler)
@@ -201,18 +202,19 @@ def _question(run: events.CorrelatedGaussianDpEvent, relation: str = "zero-out")
 
 
 def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any) -> Epsilon:
-    """Return the epsilon of a whole run, alone or beside other events.
+    """Return the epsilon of a whole run, by itself or next to other events.
 
     Parameters
     ----------
     event
         The run.
     delta
-        In (0, 1).
+        Number in (0, 1).
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
+        Neighboring relation: ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
     beside
-        Other events about the same records, and other runs, if any; the run is no composition then.
+        Other events about the same records, including other runs, if any; the run is then not a
+        composition.
     **options
         Fields of the event to replace, such as a ``seed`` for independent draws.
 
@@ -247,14 +249,14 @@ def _asked(
     event = attr.evolve(event, **options)
     if beside is not None:
         return _composed(goal, event, beside, neighboring_relation)
-    # The answer for a seed is kept, since its draws are always the same.
+    # Answers with a seed are cached, because their draws are always the same.
     return (priced if event.seed is None else _remembered)(goal, event, neighboring_relation)
 
 
 def _composed(
     goal: Goal, run: events.CorrelatedGaussianDpEvent, others: events.DpEvent, relation: str
 ) -> Epsilon | Delta:
-    """Return the least price by Renyi divergences, by public participations, and by claims."""
+    """Return the least cost by Renyi divergences, by public participations, and by claims."""
     runs, rest = [run], []
     for leaf, count in leaves(others).items():
         if isinstance(leaf, events.CorrelatedGaussianDpEvent):

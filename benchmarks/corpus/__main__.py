@@ -1,7 +1,8 @@
 """Verify the corpus, or score a package on it.
 
 ``verify [ID ...] [-o FILE]`` proves brackets again, or writes the certificate of one row. ``score
-PACKAGE ... [-o FOLDER]`` asks accountants, and writes their verdicts and one page of tables.
+PACKAGE ... [-o FOLDER]`` runs accountants on the corpus, and writes their verdicts and one page of
+tables.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from typing import Any
 from benchmarks.corpus import page, rows, scoring
 from benchmarks.corpus.adapters import PACKAGES
 from benchmarks.corpus.checking import problem
-
-# -- verify
 
 
 def _checked(item: tuple[dict[str, Any], dict[str, Any] | None]) -> tuple[str, str | None]:
@@ -58,7 +57,7 @@ def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Pa
 
 
 def corpus(count: int | None = None) -> list[dict[str, Any]]:
-    """Return the rows, or at least so many of them, as many of each family as there are."""
+    """Return all rows, or about ``count`` of them, in equal shares of the families."""
     found = list(rows.read(rows.FOLDER / rows.QUESTIONS))
     families: dict[str, list[dict[str, Any]]] = {}
     for row in found:
@@ -73,9 +72,6 @@ def corpus(count: int | None = None) -> list[dict[str, Any]]:
             else [group[i * len(group) // share] for i in range(share)]
         )
     ]
-
-
-# -- score
 
 
 def score(options: argparse.Namespace) -> int:

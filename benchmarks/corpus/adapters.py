@@ -1,11 +1,11 @@
-"""How is each package asked a row of the corpus? A worker for that package's own environment.
+"""Adapters of other packages to rows of the corpus: workers in the packages' own environments.
 
     python adapters.py PACKAGE ACCOUNTANT SECONDS < rows > answers
 
 It needs Python's standard library, the package and the rows' own module, and reads one row a line.
 Each answer is a line too: ``id``, ``seconds`` of processor time, and ``upper``, with ``lower``
-where the package has one; or ``refused``, ``failed`` or ``slow`` with the reason. A package is
-asked as its documentation asks it, with the accuracy that it has by default.
+where the package has one; or ``refused``, ``failed`` or ``slow`` with the reason. Each package is
+called as its documentation shows, at its default accuracy.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
 
 
 class Refused(Exception):  # noqa: N818
-    """The package has no accountant for this row, or says so itself."""
+    """The package has no accountant for this row, or refuses it."""
 
 
 def worst(row):
-    """Refuse a single direction, which few packages tell apart."""
+    """Refuse a single direction, which few packages distinguish."""
     if row["direction"] != "worst":
         raise Refused("one direction alone")
 
@@ -53,7 +53,7 @@ def gaussian_steps(row, relations=(ADD, SPECIAL)):
 
 
 def asked(row, name):
-    """Return what is given, and refuse a row that asks for the other quantity."""
+    """Return the given quantity; refuse a row with the other quantity."""
     if name not in row["asked"]:
         raise Refused(f"no answer at a given {next(iter(row['asked']))}")
     return row["asked"][name]
@@ -351,7 +351,7 @@ def answer(function, row, seconds):
     return found
 
 
-# Asked first, so that no row pays for imports.
+# First questions, so that the time of no row includes imports.
 _FIRST = [
     {
         "id": "",

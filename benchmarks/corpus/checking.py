@@ -1,4 +1,4 @@
-"""Does the bracket of a row hold? Every proof again, from the row and its certificate alone."""
+"""Checks of the brackets of rows: every proof again, from the row and its certificate only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS, _BITS = 30, (256, 1024)
 
 
 def problem(row: Row, certificate: Row | None) -> str | None:
-    """Return what is wrong with a row; None if its bracket is proved."""
+    """Return the fault of a row; None if its bracket is proved."""
     lower, upper = Decimal(row["lower"]), Decimal(row["upper"])
     if row["proof"] == CERTIFICATE:
         return _of_certificate(row, certificate, lower, upper)

@@ -1,4 +1,4 @@
-"""Delta of an event in balls or rational numbers, from its parameters alone; no accountant.
+"""Delta of an event in balls or rational numbers, from its parameters only, without an accountant.
 
 The events are those of a row of the corpus, as JSON values. Each mechanism's pair is that of the
 theorem which docs/explanation/proofs.md names.
@@ -46,13 +46,13 @@ def rational(value: float) -> Any:
     return fmpq(*value.as_integer_ratio())
 
 
-# Most draws of one record that are told apart: the chance of more is counted on either side.
+# Most draws of one record that are distinguished; the chance of more counts on either side.
 _MOST_DRAWS = 60
 
 
 @dataclass(frozen=True)
 class Question:
-    """An event whose delta is known, at any epsilon: the kind of proof, and a function in balls."""
+    """An event with a known delta at any epsilon: the kind of proof, and a function in balls."""
 
     kind: str
     of_direction: Callable[[str, Ball], Bounds]
@@ -68,7 +68,7 @@ class Question:
         return cls(*found, ("remove", "add") if both else (direction,))
 
     def delta(self, epsilon: Ball) -> Bounds:
-        """Return bounds on delta, of the worst direction that is asked for."""
+        """Return bounds on delta, for the worst of the requested directions."""
         found = [self.of_direction(direction, epsilon) for direction in self.directions]
         lower, upper = found[0]
         for low, high in found[1:]:
@@ -124,9 +124,6 @@ def _inner(event: Event) -> str | None:
 
 def _both(ball: Ball) -> Bounds:
     return ball, ball
-
-
-# -- Gaussian noise
 
 
 def _mu(items: Leaves, relation: str) -> Ball:
@@ -202,17 +199,17 @@ def _density(x: int, sigma: Ball) -> Ball:
 def _displaced(
     noise: Any, q: Ball, scale: Ball, relation: str, direction: str, epsilon: Ball
 ) -> Ball:
-    """Enclose delta of a record that is in a batch of fixed size, in another one's place."""
+    """Enclose delta of a record in a batch of fixed size, where it takes another one's place."""
     # Losses above 0 of a replaced record are those of the sampled pair, at distance 2.
     side = direction if relation == "add-or-remove-one" else "remove"
     return _sampled_pair(noise, q, scale, 2, "add-or-remove-one", side).delta(epsilon)
 
 
 def _without_replacement(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
-    """Bound delta of a batch of distinct records; of a blanked one, below by three attacks.
+    """Bound delta of a batch of distinct records; for a zeroed-out one, below by three attacks.
 
-    All others contribute -1, and the record 1 before it is blanked; or its contribution stands
-    alone, before or after.
+    All others contribute -1, and the record 1 before it is zeroed out; or its contribution is the
+    only one, before or after.
     """
     q = arb(event["sample_size"]) / event["source_dataset_size"]
     noise = _NOISE[event["event"]["type"]]
@@ -262,8 +259,8 @@ def _mixture(event: Event, relation: str, direction: str, epsilon: Ball) -> Boun
 def _truncated(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
     """Bound delta of a Poisson sample that is cut at a largest batch.
 
-    Above: whether so many others were drawn is published. Below: all others contribute 0, and the
-    record is drawn and kept.
+    Above: it is published whether the other records fill the batch. Below: all others contribute 0,
+    and the record is drawn and kept.
     """
     size, batch = event["dataset_size"], event["truncated_batch_size"]
     q, sigma = arb(event["sampling_probability"]), arb(event["noise_multiplier"])
@@ -278,9 +275,6 @@ def _truncated(event: Event, relation: str, direction: str, epsilon: Ball) -> Bo
     plain = _sampled_pair(normal, q, sigma, 1, relation, direction).delta(epsilon)
     cut = _displaced(normal, kept / full, sigma, relation, direction, epsilon)
     return below, (1 - full) * plain + full * cut
-
-
-# -- claims, and the exponential mechanism
 
 
 def _bounded_range(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
@@ -301,8 +295,6 @@ _SINGLE: dict[str, Callable[[Event, str, str, Ball], Bounds]] = {
 _NOT_REPLACED = ("SampledWithReplacementDpEvent", "MixtureOfGaussiansDpEvent")
 _NOISE = {"GaussianDpEvent": normal, "LaplaceDpEvent": laplace}
 
-
-# -- samples, batches and epochs of compositions
 
 _OUTER = ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "AllocatedDpEvent")
 _COMPOSITIONS = ("SelfComposedDpEvent", "ComposedDpEvent")
@@ -345,9 +337,6 @@ def _composed(event: Event, relation: str) -> Found | None:
     return (ENUMERATED if finite else CLOSED), bounds
 
 
-# -- laws with finitely many values
-
-
 def _by_enumeration(items: Leaves, relation: str) -> Found | None:
     shapes = [_law(event, relation, "remove") for event, _ in items]
     if any(law is None for law in shapes):
@@ -367,7 +356,7 @@ def _by_enumeration(items: Leaves, relation: str) -> Found | None:
 
 
 def _blanked(items: Leaves, bounds: Callable[[str, Ball], Bounds]) -> Found:
-    """Bound delta of a blanked record in batches of distinct ones, below by three attacks."""
+    """Bound delta of a zeroed-out record in batches of distinct ones, below by three attacks."""
     ((event, count),) = items
     q = arb(event["sample_size"]) / event["source_dataset_size"]
     a, shift = arb(event["event"]["noise_parameter"]), event["event"]["sensitivity"]

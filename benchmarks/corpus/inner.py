@@ -1,4 +1,4 @@
-"""Delta of a sample, a batch or an epoch of a composition, in balls, from what it composes.
+"""Delta of a sample, a batch or an epoch of a composition, in balls, from its parts.
 
 >>> from flint import ctx
 >>> with ctx.workprec(64):
@@ -28,7 +28,7 @@ Profile = Callable[[Ball], Bounds]
 
 @dataclass(frozen=True)
 class Inner:
-    """Gaussian answers beside one law with finitely many values, and mechanisms that are pure.
+    """Gaussian answers next to one law with finitely many values, and pure mechanisms.
 
     All are symmetric, so that one profile holds for both directions.
     """
@@ -78,8 +78,8 @@ def on_epoch(profile: Profile, batches: int, direction: str, k: Ball) -> Bounds:
     """Bound the profile of an epoch in which a record draws one batch, at k >= 1.
 
     Above: delta is convex, and every batch is a use. Below, for a record that is removed: the event
-    that some batch has P > n k Q, whose probability under Q is at most n times that of one; for one
-    that is added, the first batch alone, which is a sample.
+    that some batch has P > n k Q. Its probability under Q is at most n times the probability for
+    one batch. For a record that is added: the first batch only, which is a sample.
     """
     if direction == "remove":
         return profile(k * batches)[0], profile(k)[1]

@@ -1,6 +1,6 @@
 """Delta of several answers with Laplace noise of one scale, in closed form.
 
-Of an answer's loss, 1/2 of the mass of P is at a = 1 / scale, exp(-a) / 2 at -a, and the rest has
+The loss of an answer has 1/2 of the mass of P at a = 1 / scale and exp(-a) / 2 at -a. The rest has
 the density exp((l - a) / 2) / 4 between them. Apart from the factor exp(l / 2), which a sum keeps,
 losses in between are uniform, and their sums are Irwin and Hall's.
 
@@ -22,7 +22,7 @@ Ball = Any
 
 
 def composed_laplace(a: Ball, times: int, epsilon: Ball) -> Ball:
-    """Enclose delta of answers whose losses reach from -a to a."""
+    """Enclose delta of answers with losses from -a to a."""
     delta = arb(0)
     half, far = arb(1) / 2, (-a).exp() / 2
     for inner in range(times + 1):

@@ -99,11 +99,8 @@ def _vectors(total: int, places: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-# -- the laws of mechanisms
-
-
 def response(p: Any, buckets: int, blank: str | None) -> Law:
-    """Return the law of randomized response: of a replaced record, or one blanked in P or in Q."""
+    """Return the law of randomized response: of a record replaced, or zeroed out in P or in Q."""
     own, other = 1 - p + p / buckets, p / buckets
     if blank is None:
         middle = [((buckets - 2) * other,) * 2] if buckets > 2 else []
@@ -144,7 +141,7 @@ def _masses(a: Ball, places: Places, low: int, high: int) -> list[Ball]:
 
 
 def allocated(law: Law, batches: int, direction: str) -> Law:
-    """Return the law of an epoch of batches of which a record draws one, uniformly.
+    """Return the law of an epoch of batches, where a record draws one batch uniformly.
 
     Given the drawn batch, the law of the answers is that without the record times one ratio P / Q;
     over all draws it is that law times the mean of the ratios.
@@ -168,7 +165,7 @@ def sampled(law: Law, q: Any, direction: str) -> Law:
 
 
 def fixed_batch(law: Law) -> Law:
-    """Return a replaced record's law from that of a removed one (Balle et al. 2018, Theorem 9).
+    """Return a replaced record's law from a removed one's (Balle et al. 2018, Theorem 9).
 
     Values above 0 of the sampled law stay, their mirror images join them, and the rest has no loss.
     """

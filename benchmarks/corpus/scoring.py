@@ -1,4 +1,4 @@
-"""How does an accountant answer the corpus? Each row's verdict, in the package's own environment.
+"""Verdicts on the answers of an accountant to the corpus, in the package's own environment.
 
 >>> row = {"id": "a", "lower": "1.0", "upper": "1.1"}
 >>> [verdict(row, {"upper": text})["verdict"] for text in ("0.9", "1.05", "1.2", "inf")]
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 VERDICTS = ("inside", "above", "infinite", "below", "refused", "failed", "slow")
 ENVIRONMENTS = Path("build/corpus/environments")
-# What pip is told, where the name is not enough: torch without CUDA takes a tenth of the space.
+# Arguments of pip, where the name is not enough: torch without CUDA takes a tenth of the space.
 _INSTALLED = {
     "opacus": (
         ("torch", "--index-url", "https://download.pytorch.org/whl/cpu"),
@@ -62,9 +62,6 @@ def version(python: str, package: str) -> str:
     return done.stdout.strip()
 
 
-# -- asking
-
-
 class _Worker:
     """A process that answers rows one by one."""
 
@@ -73,7 +70,7 @@ class _Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, row: Row) -> Row:
-        """Return the answer to a row; a process that does not return one is ended."""
+        """Return the answer to a row; end a process that does not return an answer."""
         process = self.process = self.process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -125,14 +122,11 @@ def answers(python: str, package: str, name: str, rows: list[Row]) -> Iterator[R
         worker.close()
 
 
-# -- verdicts
-
-
 def verdict(row: Row, answer: Row) -> Row:
     """Return an answer with its verdict: by how much its upper end is above or below the bracket.
 
-    A lower end above the bracket is told apart: the interval misses the truth, and no claim about
-    privacy is too small.
+    A lower end above the bracket has its own verdict: the interval misses the truth, and no claim
+    about privacy is too small.
     """
     for name in ("refused", "failed", "slow"):
         if name in answer:
@@ -156,7 +150,7 @@ def verdict(row: Row, answer: Row) -> Row:
 def score(package: str, rows: list[Row], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the scores of every accountant of a package.
 
-    Answers are kept in the folder, so that scoring goes on where it was stopped.
+    Answers are kept in the folder, so that you can stop scoring and continue it.
     """
     program = interpreter(package)
     for name in PACKAGES[package]:

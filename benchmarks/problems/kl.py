@@ -1,4 +1,4 @@
-"""Losses whose KL constants and minima are known.
+"""Losses with known KL constants and minima.
 
 One record's loss is ``H(w) - <x, w>``: a potential that all records share, tilted by each. The mean
 loss is the potential itself, up to the mean of the records, so that excess risks are exact:
@@ -42,13 +42,13 @@ def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = No
     Parameters
     ----------
     n
-        An even number >= 2.
+        Even number >= 2.
     dimension
-        At least 1.
+        Number >= 1.
     norm
         L2 norm > 0 of every record.
     seed
-        An integer >= 0, or None for fresh entropy.
+        Whole number >= 0, or None for fresh entropy.
 
     Returns
     -------
@@ -109,7 +109,7 @@ class PowerNorm(Tilted):
     Parameters
     ----------
     X
-        Records, shape (n, d), finite. For the constants to hold their mean is zero, as that of
+        Records, shape (n, d), finite. The constants hold if the mean of the records is zero, as for
         :func:`balanced` records; then the minimum is 0, at the origin.
     power
         p > 1: kappa = p / (p - 1) is at most 2 for p >= 2, where the loss is smooth, and at least 2

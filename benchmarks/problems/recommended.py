@@ -1,11 +1,11 @@
-"""Is the optimizer that is recommended first among the best? Problems that fitted nothing.
+"""Rank of the recommended optimizer among the best, on problems that fitted nothing.
 
-``python -m benchmarks recommended [--problems 60] [--seeds 12] [--fit]`` draws linear models, runs
-each row of :func:`dpcal.calibrate.recommend` on them, and prints the mean excess of the training
-loss of the first row over that of the best row in hindsight; the ratio of measured to predicted
-excess; and the share of rows whose excess is between the predicted ends. ``--fit`` does so on other
-problems, on which the factor of the law was fitted. Rows are told their typical norm. Delta is
-1e-6.
+``python -m benchmarks recommended [--problems 60] [--seeds 12] [--fit]`` draws linear models and
+runs each row of :func:`dpcal.calibrate.recommend` on them. It prints the mean excess of the
+training loss of the first row over the best row in hindsight; the ratio of measured to predicted
+excess; and the share of rows with an excess between the predicted ends. ``--fit`` uses other
+problems, on which the factor of the law was fitted. Rows have their typical norm as a setting.
+Delta is 1e-6.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from dpcal import calibrate, optim
 
 
 def drawn(rng):
-    """Return a problem of random size, spectrum and norms, and what a recommendation asks."""
+    """Return a problem of random size, spectrum and norms, and arguments of a recommendation."""
     n, d = int(np.exp(rng.uniform(np.log(500), np.log(20_000)))), int(rng.integers(3, 41))
     scales = np.arange(1, d + 1) ** (-rng.uniform(0, 1) / 2)
     X = np.clip(rng.standard_t(rng.choice([4, 30]), (n, d)), -5, 5) * scales

@@ -1,4 +1,4 @@
-"""Problems whose saddle points, minima and constants are known, for studies and for tests.
+"""Problems with known saddle points, minima and constants, for studies and for tests.
 
 >>> waves = Trigonometric.drawn(1_000, 3, seed=0)
 >>> bool(waves.hessian_vector(np.array([np.pi, 0.0, 0.0]), np.eye(3)[0])[0] < 0)
@@ -30,7 +30,7 @@ class Trigonometric(FromGradients):
 
     With z uniform on [-a, a]^d about offsets o, population risk is ``sum_i (1 - phi cos(w_i +
     o_i))`` with phi = sin(a) / a. At o = 0 its minima are the multiples of 2 pi, and (pi, 0, ...,
-    0) is a saddle point whose gradient is zero and whose smallest eigenvalue is -phi. The records Z
+    0) is a saddle point: its gradient is zero and its smallest eigenvalue is -phi. The records Z
     have shape (n, d).
     """
 

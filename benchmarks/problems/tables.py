@@ -13,7 +13,7 @@ L2 = 0.05
 
 
 class Table:
-    """Records whose rows are scaled to norm 1, which bounds every constant; a fifth is held out."""
+    """Records with rows scaled to norm 1, which bounds every constant; a fifth is held out."""
 
     def __init__(self, name, loss, X, y):
         X = X / np.maximum(norm(X, axis=1, keepdims=True), 1e-12)
@@ -45,7 +45,7 @@ class Table:
         return {"error": error, "score": self.score(w)}
 
     def plan(self, name, epsilon):
-        """Return a plan with what a user would give: sizes, target and public constants."""
+        """Return a plan from a user's arguments: sizes, target and public constants."""
         build = OPTIMIZERS[name].build()
         # The one relation that every optimizer can be calibrated for.
         target = {"n": self.n, "epsilon": epsilon, "delta": 1e-5}
@@ -69,7 +69,7 @@ class Table:
         return build(constants, dimension=self.dimension, **more, **target)
 
     def run(self, name, epsilon, seed):
-        """Return the numbers of a run; its epsilon is that of the ledger."""
+        """Return the numbers of a run; its epsilon comes from the ledger."""
         plan = self.plan(name, epsilon)
         result = OPTIMIZERS[name].optimizer()(self.objective, plan, seed=seed)
         result.verify()

@@ -1,4 +1,4 @@
-"""How far are settings that nobody chose from the best in hindsight? Linear models, by DP-SGD.
+"""Excess of default settings over the best settings in hindsight: linear models, by DP-SGD.
 
 ``python -m benchmarks untuned [--seeds 4] [--draw 2028]`` prints, for each of 12 problems and
 three epsilons, the excess of the training loss over its minimum as a multiple of the least excess
@@ -7,14 +7,13 @@ best four again on other seeds, and the best of these on seeds that are not used
 same with the statistical error d sigma^2 / (2 n) added to both sides ("population"):
 
 - ``dpsgd``: :func:`dpcal.optim.dpsgd` at the settings of
-  :class:`dpcal.calibrate.defaults.Defaults`, told the typical norm of rows and the largest;
+  :class:`dpcal.calibrate.defaults.Defaults`, from the typical and the largest norm of rows;
 - ``estimator``: :class:`dpcal.estimators.LogisticRegression`, or ``LinearRegression`` by gradients,
-  which pays for that norm, told the largest norm alone;
-- ``train``: :func:`dpcal.train`, which pays for it too, told the ranges of columns.
+  which spends epsilon on the typical norm, from the largest norm only;
+- ``train``: :func:`dpcal.train`, which also spends epsilon on it, from the ranges of columns.
 
-Delta is 1e-6, the relation replace-special. The problems are drawn at random by a number. Of the
-settings some were chosen after the draws 2026 and 2027 had been seen; 2028 was drawn after all of
-them.
+Delta is 1e-6, the relation replace-special. The problems are drawn at random by a number. Some
+settings were chosen after the draws 2026 and 2027 had been seen; 2028 was drawn after all of them.
 """
 
 import argparse
@@ -35,7 +34,7 @@ EPSILONS = (0.5, 1.0, 4.0)
 
 
 class Problem:
-    """Rows without a constant column, targets, and what a user may know."""
+    """Rows without a constant column, targets, and the values that a user may know."""
 
     def __init__(self, X, targets, l2=0.0):
         self.X, self.y = X, targets
@@ -45,7 +44,7 @@ class Problem:
         self.objective = make(X, targets, l2=l2, fit_intercept=False, **known)
         self.n, self.d = X.shape
         norms = np.linalg.norm(X, axis=1)
-        # Of ranges around 0, in which a model without an intercept is the same.
+        # Ranges around 0, in which a model without an intercept is the same.
         self.ends = np.abs(X).max(axis=0)
         self.typical, self.bound = float(np.sqrt((norms**2).mean())), float(norms.max())
         fitted = minimize(
@@ -60,12 +59,12 @@ class Problem:
         self.statistical = self.d * spread / (2 * self.n)
 
     def excess(self, w):
-        """Return by how much the training loss at parameters is above the least one."""
+        """Return the excess of the training loss at parameters over the least one."""
         return max(self.objective.loss(w) - self.least, 1e-12)
 
 
 def drawn(n, d, *, size=1.0, power=0.0, tails=30, prior=0.0, noise=None, seed):
-    """Return a problem whose scores have deviation ``size``."""
+    """Return a problem with scores of deviation ``size``."""
     rng = np.random.default_rng(seed)
     X = np.clip(rng.standard_t(tails, (n, d)), -5, 5) * np.arange(1, d + 1) ** (-power / 2)
     w = rng.standard_normal(d)
@@ -130,7 +129,7 @@ def first(entry):
 
 
 def by_dpsgd(problem, epsilon):
-    """Return parameters of DP-SGD with the defaults for rows of a norm that is told."""
+    """Return parameters of DP-SGD with the defaults for rows of a given norm."""
     n, norm = problem.n, problem.typical
     release = single_release(epsilon, DELTA, RELATION)
     tuned = Defaults.of(
@@ -197,7 +196,7 @@ RUNS = {"dpsgd": by_dpsgd, "estimator": by_estimator, "train": by_train}
 
 
 def row(problem, epsilon, seeds):
-    """Return, for each way, the training and the population excess over those in hindsight."""
+    """Return the training and the population excess of each way over the best in hindsight."""
     best = in_hindsight(problem, epsilon, seeds)
     found = {}
     for name, run in RUNS.items():

@@ -1,4 +1,4 @@
-"""How much correlated noise does a target need, and which correlation is worth it?"""
+"""Calibration of correlated noise to a target, and comparison of its strategies."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""How much correlated noise does a target need? One calibrator, with proofs and with draws.
+"""Smallest noise multiplier of correlated noise for a target, by proofs and by draws.
 
 The search uses common random numbers: the same draws at every noise multiplier, so that the
-estimate is a smooth function. The result is biased towards these draws, so it is
-confirmed by independent draws, a few times with more noise if need be. The failure probabilities of
-all confirmations that may happen are part of delta. A deterministic bound answers where it needs
-less noise, or where the draws do not suffice.
+estimate is a smooth function. The result is biased towards these draws. Independent draws therefore
+confirm it, a few times with more noise if needed. The failure probabilities of all confirmations
+that may happen are part of delta. A deterministic bound is the answer where it needs less noise, or
+where the draws do not suffice.
 
 >>> from dpcal.accountants import correlated, matrix
 >>> from dpcal.calibrate.correlated import noise_multiplier
@@ -43,36 +43,35 @@ __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"
 
 _Cost = Callable[[float], float]
 
-# How often a multiplier may be put to the test. Each test has an equal part of the failure
-# probability, so that more of them need a little more noise each.
+# Most tests of a multiplier; each has an equal part of the failure probability.
 CONFIRMATIONS = 4
-# The first test is made with this much more noise than the search found: it fails rarely.
+# Factor on the noise that the search found, so that the first test rarely fails.
 _AIM = 1.01
-# A test that fails raises the noise as its answer requires, and by this factor.
+# A failed test raises the noise as its answer requires, and by this factor.
 _MARGIN = 1.003
-# A test whose draws tell nothing raises the noise by this factor: terms are then smaller.
+# A test that proves nothing raises the noise by this factor, which makes terms smaller.
 _RAISED = 1.05
-# Plain draws are made where they need at most so many times the draws that were asked for: other
-# draws need a quarter more noise.
+# Plain draws are made if they need at most this many times the given draws: other draws need a
+# quarter more noise.
 _MORE = 3
-# The search wants digits, not proofs: this part of the draws.
+# One in this many draws is for the search, which needs digits and no proof.
 _SEARCH = 8
-# Draws that cannot save this part of the noise that is proved are not made, and about this part is
-# where their search begins: a wrong one costs a few steps more.
+# Draws must need at most the first part of the noise that is proved; their search begins at about
+# the second part.
 _WORTH, _GAIN = 0.97, 0.85
-# Draws that save more begin at this multiple of the noise of independent steps, times the largest
-# column: they needed 1.36 to 1.54 times it, unless proofs needed more than ``_LOOSE`` times it.
+# Multiple of the noise of independent steps times the largest column at which the search by draws
+# begins, unless proofs need more than ``_LOOSE`` times it: runs needed 1.36 to 1.54 times it.
 _ABOVE, _LOOSE = 1.45, 3.0
 # Powers by which epsilon falls with noise where it is not measured: by draws, and by proofs.
 _FALL, _STEEP = 1.3, 1.7
-# Relative width of a search by exact prices, by proofs, by proofs that end draws (less than draws
-# must save), and by draws.
+# Relative widths of a search: by exact epsilons, by proofs, by proofs that end draws (less than
+# draws must save), and by draws.
 _EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 5e-3
-# A multiplier this many times the first guess is not worth having.
+# Largest multiple of the first guess that is searched.
 _FARTHEST = 1e6
-# Evaluations of a search at most.
+# Most evaluations of a search.
 _STEPS = 60
-# An epsilon below which prices are not told apart.
+# Epsilons below this one are not distinguished.
 _TINY = 1e-12
 
 
@@ -87,13 +86,13 @@ class CalibratedNoise:
     method
         Name of the theorem, the bound or the draws.
     label
-        How it is known: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
-        :mod:`dpcal.accountants.correlated` for random batches.
+        Certainty of the multiplier: ``"exact"`` or ``"upper bound"`` for known schedules, a label
+        of :mod:`dpcal.accountants.correlated` for random batches.
     confirmation
         The delta at the target's epsilon. If draws confirm it, the search did not use them, and the
         failure probabilities of all confirmations that may have happened are part of it.
     reason
-        Why it is proved though draws were asked for; empty otherwise.
+        Reason why the multiplier is proved although draws were wanted; empty otherwise.
     """
 
     noise_multiplier: float
@@ -103,7 +102,7 @@ class CalibratedNoise:
     reason: str = ""
 
     def warn(self) -> None:
-        """Warn of an answer that is proved though draws were asked for."""
+        """Warn of an answer that is proved although draws were wanted."""
         if self.reason:
             warn_caller(
                 f"the noise multiplier {self.noise_multiplier:.4g} is proved and not drawn; more "
@@ -114,20 +113,20 @@ class CalibratedNoise:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least noise multiplier of a run that meets a target, by any means that are allowed.
+    """Search for the smallest noise multiplier of a run that meets a target.
 
     Parameters
     ----------
     mechanism
         The strategy, at any noise multiplier.
     sampler
-        How batches are drawn.
+        Sampler of the batches.
     epsilon, delta
         The target.
     options
-        How to draw. The failure probability is that of all confirmations together; the seed fixes
-        the search and every confirmation. Where at most three times as many draws suffice for plain
-        ones, so many are made.
+        Settings of the draws. The failure probability covers all confirmations together; the seed
+        fixes the search and every confirmation. If plain draws need at most three times the given
+        number, the number is raised to it.
     """
 
     mechanism: Mechanism
@@ -145,7 +144,7 @@ class Calibration:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the run is a composition, whose price is known exactly."""
+        """Whether the run is a composition, so that its epsilon is known exactly."""
         return self.question(1.0).route == "product"
 
     @property
@@ -174,7 +173,7 @@ class Calibration:
     def least(self) -> CalibratedNoise:
         """Return the least multiplier by draws, or by proofs where draws save no noise.
 
-        A deterministic bound is met to a relative 5e-4, an exact price to 1e-8.
+        A deterministic bound meets the target to a relative 5e-4, an exact epsilon to 1e-8.
 
         Raises
         ------
@@ -214,7 +213,7 @@ class Calibration:
 
     @cached_property
     def _bounds(self) -> dict[float, Proof]:
-        """What was proved of multipliers."""
+        """Proved epsilons of multipliers."""
         return {}
 
     def _bound(self, sigma: float) -> Proof:
@@ -236,7 +235,7 @@ class Calibration:
         first, *seeds = (int(word) >> 1 for word in state(CONFIRMATIONS + 1, np.uint64))
         sigma, reason = self._searched(first, top)
         for seed in seeds:
-            # Proofs need at least so much.
+            # Proofs may need no more noise than this.
             if sigma * (1 + _ROUGH) >= top:
                 return None, reason
             try:
@@ -280,7 +279,7 @@ class Calibration:
             return math.inf, reason or str(error)
 
     def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
-        """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
+        """Return the epsilon of a multiplier by fresh draws, and delta if both meet the target."""
         question = self.question(sigma, seed=seed, failure_probability=self.failure)
         drawn = evidence.collected(question, self._goal)
         needed, at = drawn.epsilon(self._left).upper, drawn.at(self.epsilon)
@@ -295,10 +294,10 @@ class Calibration:
 def _least(
     cost: _Cost, goal: float, start: float, width: float, fall: float, most: float = math.inf
 ) -> float:
-    """Return about the least multiplier, at most ``most``, whose cost meets the goal.
+    """Return about the least multiplier, at most ``most``, with a cost that meets the goal.
 
-    Its cost was found to meet the goal, and to be within a relative ``width`` of it; or the
-    multiplier is within ``width`` of one whose cost does not meet it.
+    The cost of the multiplier meets the goal, and is within a relative ``width`` of it; or a
+    multiplier within ``width`` of the result does not meet the goal.
 
     Raises
     ------
@@ -308,7 +307,7 @@ def _least(
 
     def excess(x: float) -> float:
         at = cost(math.exp(x))
-        # The search aims at the middle of the costs that end it.
+        # The search aims at the middle of the costs at which it ends.
         value = math.log(max(at, _TINY) / max(goal, _TINY)) + 0.5 * width
         if at > goal:
             return max(value, width)
@@ -341,22 +340,22 @@ def noise_multiplier(
     Parameters
     ----------
     strategy, sampler
-        The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and one of the samplers of
+        The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and a sampler of
         :mod:`dpcal.accountants.correlated`.
     epsilon, delta
         The target: epsilon >= 0 and delta in (0, 1).
     failure_probability
-        Of all confirmations together, default delta / 100; it is part of delta.
+        Failure probability of all confirmations together, a part of delta; default delta / 100.
     seed
-        Fixes the draws; fresh and secret by default.
+        Whole number that fixes the draws; fresh and secret by default.
     **options
-        Keywords of :func:`dpcal.accountants.correlated.delta` that say how draws are made.
+        Settings of the draws: keywords of :func:`dpcal.accountants.correlated.delta`.
 
     Returns
     -------
     CalibratedNoise
-        With the confirming answer; the least multiplier within about 1% at 100,000 draws. It is
-        never larger than the one that deterministic bounds prove.
+        Multiplier with the confirming answer; it is within about 1% of the least one at 100,000
+        draws. It is never larger than the multiplier that deterministic bounds prove.
 
     Raises
     ------
@@ -366,7 +365,7 @@ def noise_multiplier(
     Warns
     -----
     RuntimeWarning
-        If draws were asked for and a deterministic bound answers.
+        If a deterministic bound is the answer although draws were wanted.
     """
     target = validate.probability(delta=delta)
     at = validate.non_negative(epsilon=epsilon)
@@ -377,6 +376,6 @@ def noise_multiplier(
     if found.confirmation is not None:
         return found
     known = calibration.question(found.noise_multiplier).proved.proof(at)
-    # That epsilon was proved at this delta is a proof of this delta too.
+    # The proof of epsilon at this delta is also a proof of this delta.
     known = known._replace(value=min(known.value, target))
     return replace(found, confirmation=CorrelatedDelta.proved(known, label=found.label))

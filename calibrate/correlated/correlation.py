@@ -1,4 +1,4 @@
-"""How is a query's noise correlated from answer to answer, and how is its price computed?
+"""Correlation of a query's noise from answer to answer, and settings of its accounting.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> correlation = Correlation(strategy=LambdaCGD(100, 0.5), statistics="none")
@@ -26,7 +26,7 @@ __all__ = ["STATISTICS", "Correlation"]
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation:
-    """The strategy of a matrix mechanism, and how the price of a whole run is computed.
+    """The strategy of a matrix mechanism, and settings to account for a whole run.
 
     Parameters
     ----------
@@ -34,16 +34,18 @@ class Correlation:
         A :class:`dpcal.accountants.matrix.Strategy`, or the JSON values that it writes: answer t's
         noise is row t of C^-1 z.
     statistics
-        Where no exact price is known: ``"certified"`` (draws, with a confidence bound whose failure
-        probability is part of delta) or ``"none"`` (proved bounds only).
+        Method where no exact epsilon is known: ``"certified"`` (draws, with a confidence bound that
+        has a failure probability as part of delta) or ``"none"`` (proved bounds only).
     draws
         Monte Carlo draws >= 1 for each direction.
     seed
-        Fixes the draws, so that a plan and a ledger have the same price; None for fresh ones.
+        Whole number that fixes the draws, so that a plan and a ledger compute the same epsilon;
+        None for fresh draws.
     failure_probability
-        In (0, 1), of one answer; by default a hundredth of delta for all of them.
+        Probability in (0, 1) for one answer; by default a hundredth of delta for all answers
+        together.
     confirmations
-        Largest number of answers, each with fresh draws, until one met the target: all their
+        Largest number of answers, each with fresh draws, until one meets the target. All their
         failure probabilities are part of delta.
     """
 
@@ -59,7 +61,7 @@ class Correlation:
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
         validate.instance(Strategy, strategy=self.strategy)
         validate.count(confirmations=self.confirmations)
-        # Its other fields are checked there.
+        # ``Options`` checks the other fields.
         Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
     def whole_run(
@@ -70,11 +72,12 @@ class Correlation:
         Parameters
         ----------
         sampler
-            How batches are drawn.
+            Sampler of the batches.
         noise_multiplier
             Standard deviation > 0 of z, in units of the clipping norm.
         neighboring_relation
-            ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+            Neighboring relation: ``"add-or-remove-one"``, ``"replace-one"`` or
+            ``"replace-special"``.
 
         Raises
         ------
@@ -83,7 +86,6 @@ class Correlation:
         """
         how: dict[str, Any] = {"neighboring_relation": neighboring_relation}
         if isinstance(sampler, Full):
-            # One Gaussian release at the strategy's sensitivity.
             every_round = LeastSeparation(1, independent=True)
             return self.strategy.event(noise_multiplier, every_round, **how)
         how |= {"sampler": sampler.law, "noise_multiplier": noise_multiplier, **vars(self)}

@@ -1,4 +1,4 @@
-"""Which strategies are compared? One or more of each family, and families by name.
+"""Strategies to compare: one or more of each family, and families by name.
 
 >>> from dpcal.accountants.matrix import PREFIX_SUMS, Single
 >>> [each.kind for each in chosen(("lambda-cgd=0.5", "banded=4"), 100, Single(), PREFIX_SUMS)]
@@ -17,16 +17,16 @@ from dpcal.accountants.matrix import Participation, Strategy, Workload
 
 __all__ = ["FAMILIES", "Best", "chosen", "for_random_batches", "usual"]
 
-# Sensitivities of trees need their matrix.
+# Most steps for a tree: its sensitivity needs the matrix.
 _TREE_STEPS = 4096
-# Bands of a banded strategy at most, for batches that hold every record.
+# Most bands of a banded strategy for known participations.
 _BANDS = 16
 # Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.
 _FEW = 4
-# Decays of lambda-CGD for random batches. They cost little privacy, because little remains of a
+# Decays of lambda-CGD for random batches: they cost little privacy, because little remains of a
 # contribution when the record takes part again.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
-# Bands that are tried for the best number, near which errors change little.
+# Numbers of bands that are tried: errors change little near the best one.
 _DOUBLING = (2, 4, 8, 16, 32, 64, 128)
 
 
@@ -38,7 +38,7 @@ class Family(NamedTuple):
     size
         The unit of its size; empty if it has no size.
     member
-        Makes the member for a number of steps and of a size.
+        Function that returns the member for a number of steps and of a size.
     optimised
         Whether the member is the best one for a participation and a workload.
     """
@@ -50,14 +50,14 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True)
 class Best:
-    """Banded strategies of more and more bands, of which the best one is wanted.
+    """Banded strategies with a growing number of bands, to find the best one.
 
     Parameters
     ----------
     steps
         Number of steps.
     participation, workload
-        What they are optimised for.
+        Participation and workload for which the strategies are optimised.
     """
 
     steps: int
@@ -65,7 +65,7 @@ class Best:
     workload: Workload
 
     def __iter__(self) -> Iterator[Strategy]:
-        """Yield them in turn, with bands that double."""
+        """Yield the strategies in turn, with bands that double."""
         yield matrix.Identity(self.steps)
         for bands in _DOUBLING:
             if bands <= self.steps:
@@ -94,7 +94,7 @@ def chosen(
     participation: Participation,
     workload: Workload,
 ) -> tuple[Strategy | Best, ...]:
-    """Return strategies, of which some are given by the name and size of their family.
+    """Return strategies; a text gives a strategy by the name and size of its family.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def chosen(
     Raises
     ------
     ValueError
-        For a name that is not one of these, or a strategy for another number of steps.
+        For a name that is not in this list, or a strategy for another number of steps.
     """
     if not strategies:
         raise ValueError("strategies must be one or more, got none.")
@@ -143,7 +143,7 @@ def _named(
 
 
 def usual(steps: int, participation: Participation) -> tuple[str, ...]:
-    """One or more of each family, for participations that are known."""
+    """Return one or more strategies of each family, for participations that are known."""
     places = participation.earliest(steps)
     bands = min(_BANDS, int(places[1]) if len(places) > 1 else steps)
     trees = ("tree", "efficient-tree") if steps <= _TREE_STEPS else ()
@@ -153,7 +153,7 @@ def usual(steps: int, participation: Participation) -> tuple[str, ...]:
 
 
 def for_random_batches(steps: int) -> tuple[str, ...]:
-    """One or more of each family, for batches that are drawn at random."""
+    """Return one or more strategies of each family, for batches that are drawn at random."""
     tree = ("tree",) if 1 < steps <= _TREE_STEPS else ()
     decays = (f"lambda-cgd={decay}" for decay in _DECAYS)
     few = (f"banded-inverse={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")

@@ -1,4 +1,4 @@
-"""Which correlation of noise is worth it? Strategies compared at one privacy target.
+"""Comparison of correlation strategies at one privacy target.
 
 Every row is calibrated to the same (epsilon, delta), so that only the errors differ.
 
@@ -41,9 +41,9 @@ __all__ = ["Batches", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow
 __all__ += ["StrategyTable", "compare_strategies"]
 
 
-# The momentum of the other workload that every row shows.
+# Momentum of the second workload in every row.
 _MOMENTUM = 0.9
-# Width of the table as a text.
+# Width of the table as a text, in characters.
 _COLUMNS = 80
 
 
@@ -88,10 +88,10 @@ class SampledBatches:
     Parameters
     ----------
     sampler
-        One of :mod:`dpcal.accountants.correlated`'s, or a function that returns one for a strategy,
-        such as :class:`Batches`.
+        Sampler of :mod:`dpcal.accountants.correlated`, or a function that returns one for a
+        strategy, such as :class:`Batches`.
     statistics
-        Where no exact price is known: ``"none"`` (deterministic bounds, the default) or
+        Method where no exact epsilon is known: ``"none"`` (deterministic bounds, the default) or
         ``"certified"`` (draws with a confidence bound), as for
         :func:`dpcal.accountants.correlated.epsilon`. If there are too few draws to bound delta, the
         deterministic bound is returned, with its label.
@@ -100,7 +100,7 @@ class SampledBatches:
     failure_probability
         Failure probability of the draws of a row, a part of delta; default delta / 100.
     seed
-        Fixes the draws; fresh when omitted.
+        Whole number that fixes the draws; fresh when omitted.
     """
 
     sampler: Sampler | Callable[[Strategy], Sampler]
@@ -158,9 +158,9 @@ class Batches:
     sampling_probability
         Expected batch size over the number of records, in (0, 1].
     apart
-        Groups, least separation, bins or rounds of an epoch. When omitted, as many groups, or as
-        large a separation, as the strategy has bands, one where it has many; and as many bins, or
-        rounds of an epoch, as batches of that size hold each record once.
+        Number of groups, least separation, number of bins, or rounds of an epoch. When omitted,
+        groups or separation are the bands of the strategy (1 if it has a band for every step), and
+        bins or rounds of an epoch are the number of batches that hold each record once.
 
     >>> from dpcal.accountants.matrix import Banded
     >>> Batches("cyclic-poisson", 0.01)(Banded(100, 4))
@@ -192,7 +192,7 @@ class Batches:
             return samplers.BallsInBins(self.apart or round(1 / q))
         if self.name == "random-allocation":
             return samplers.RandomAllocation(1, epoch=self.apart or round(1 / q))
-        # With many bands, groups would be worth little, and take the batches of many rounds.
+        # With a band for every step, groups are worth little, and take the batches of many rounds.
         bands = strategy.bands or 1
         apart = self.apart or (min(bands, int(1 / q)) if bands < strategy.steps else 1)
         cyclic = self.name == "cyclic-poisson"
@@ -225,9 +225,9 @@ class StrategyRow:
     momentum_error
         The root-mean-square error of the iterates with momentum 0.9, at the same noise.
     method, label
-        The argument that the noise suffices, and its certainty.
+        Argument that the noise suffices, and its certainty.
     note
-        The reason if there is no answer.
+        Reason if there is no answer.
     """
 
     strategy: Strategy
@@ -288,7 +288,7 @@ class StrategyTable:
         return {**vars(self), "workload": self.workload.to_dict(), "rows": rows}
 
     def __str__(self) -> str:
-        """Return the table, at most 80 columns wide, with what each label is about below it."""
+        """Return the table, at most 80 columns wide, with the strategies of each label below it."""
         lines = [
             f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
             f"{self.neighboring_relation}; {self.steps} steps",
@@ -350,23 +350,23 @@ def compare_strategies(
         The guarantee of the data pipeline; at most once when omitted. Families with parameters are
         optimised for it.
     workload
-        The sums whose errors are compared.
+        Sums for which the errors are compared.
     neighboring_relation
         ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
         ``independent=True``.
     strategies
-        The candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"banded-inverse=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
-        parameters are optimised; ``"banded=best"`` has the number of bands with the least error
-        under these batches. One or more of each family when omitted.
+        Candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
+        ``"blt=1"``, ``"banded-inverse=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``. Free
+        parameters of a text are optimised; ``"banded=best"`` has the number of bands with the least
+        error under these batches. One or more of each family when omitted.
     pricing
-        How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
-        amplification by sampling, when omitted. ``SampledBatches(sampler, ...)`` is for random
-        batches; without a ``participation``, families with parameters are then optimised for
-        participations at the same rate, evenly spaced.
+        Function that calibrates a strategy; ``KnownSchedule(participation)``, without amplification
+        by sampling, when omitted. ``SampledBatches(sampler, ...)`` is for random batches; without a
+        ``participation``, families with parameters are then optimised for participations at the
+        same rate, evenly spaced.
     executor
-        Calibrates several strategies at a time, if given: a ``concurrent.futures`` executor, or a
-        Dask client as it is. The table is the same for every one.
+        Executor that calibrates several strategies at a time, if given: a ``concurrent.futures``
+        executor, or a Dask client as it is. The table is the same for every executor.
     progress
         A function that is called after each strategy with its row, how many are done, and how many
         there are.
@@ -439,7 +439,7 @@ def _row(
 def _rows(
     works: Sequence[Callable[[], StrategyRow]], executor: Any, report: Progress | None
 ) -> list[StrategyRow]:
-    """Rows in the order of the strategies; each is reported once those before it are done."""
+    """Return rows in the order of the strategies; report each once all before it are done."""
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
     rows: list[StrategyRow] = []

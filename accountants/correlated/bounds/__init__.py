@@ -1,4 +1,4 @@
-"""What can be proved without draws? Deterministic bounds on delta and on epsilon.
+"""Deterministic bounds on delta and on epsilon, proved without draws.
 
 >>> from dpcal.accountants.correlated.bounds.reductions import revealed
 >>> from dpcal.accountants.correlated.mechanism import Mechanism

@@ -1,24 +1,24 @@
-r"""How well can an added record be detected? Closed bounds on delta of adding it.
+r"""Closed bounds on the delta of adding a record.
 
 Adding a record costs delta(eps) = E_Q (1 - e^eps L)_+, with Q the law N(0, sigma^2 I) of outputs
-without it. Four bounds hold, and the least counts. The third one needs a few plain draws.
+without it. Four bounds hold; the smallest one counts. The third one needs a few plain draws.
 
 **Half-spaces.** For any law rho of participations y in place of the true law s, log L >= <x, m> /
 sigma^2 - kappa with m = C E y and kappa = E ||C y||^2 / (2 sigma^2) + KL(rho | s), expectations
 under rho: the log of a mean of exponentials is at least the mean under rho of their exponents, less
 KL(rho | s) (Donsker and Varadhan). So log L is at least normal, mu N - kappa with mu = ||m|| /
-sigma. Here rho has a share of the chances of a free record, and KL adds up over the rounds that it
-is free in (chain rule); or rho is the law itself.
+sigma. Here rho has a share of the chances of a free record, and KL adds up over the rounds in which
+the record is free (chain rule); or rho is the law itself.
 
 **A convex log-likelihood.** With f = log L and o_t the largest odds of a participation in round t
 given all others, three facts bound the moments of 1 / L. With independent rounds of chance r_t the
 odds are r_t / (1 - r_t). With b-min-separation a participation takes the place of b rounds in which
-a free record does not join, so that they are at most r / (1 - r)^b.
+a free record does not join. The odds are then at most r / (1 - r)^b.
 
 1. f is convex in the output x. By the variational formula of Boue and Dupuis (1998),
    -log E e^(-p f) is the least ``E[p f(B + v) + |v|^2 / 2]`` over adapted drifts v, and f(B + v) is
-   at least f(B) + <grad f(B), v>. What is left is quadratic in v, and its least value is
-   p E f - p^2 Var(f) / 2, because f(B) - E f is the integral of ``E[grad f(B) | F_s]``:
+   at least f(B) + <grad f(B), v>. The rest is quadratic in v, with the least value p E f - p^2
+   Var(f) / 2, because f(B) - E f is the integral of ``E[grad f(B) | F_s]``:
 
        E_Q L^(-p) <= exp(-p E f + p^2 Var(f) / 2),    Var(f) <= sigma^2 E |grad f|^2 (Poincare).
 
@@ -44,10 +44,11 @@ x. Hence log L is convex in x, its sublevel sets satisfy Ehrhard's inequality, a
 
 (Ehrhard 1983; Borell 2003). Bounds at two levels s1 < s2 therefore bound u at every lower level:
 u(s) <= u(s1) - (s1 - s) (u(s2) - u(s1)) / (s2 - s1) for s <= s1. Both probabilities come from the
-order statistics of n draws from Q: the probability below the k-th draw is at most a variable of law
-Beta(k, n - k + 1), and that up to it is at least one (Clopper and Pearson 1934), which holds at
-every number of draws; the failure probability is shared among the few k that are tried. Delta is
-then at most that of a Gaussian log L, whatever C and the law of participations are.
+order statistics of n draws from Q (Clopper and Pearson 1934). The probability below the k-th draw
+is at most a variable of law Beta(k, n - k + 1), and the probability up to the k-th draw is at least
+such a variable. This holds at every number of draws. The few k that are tried share the failure
+probability. Delta is then at most the delta of a Gaussian log L, for every C and every law of
+participations.
 
 **Never taking part.** L is at least the probability of no participation.
 
@@ -86,20 +87,18 @@ _Pairs = tuple[tuple[float, float], ...]
 
 # Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
 _MARGIN = 1e-9
-# Entries of the means of epochs that are held at once: 32 MB.
+# Most entries of the means of epochs in memory at once: 32 MB.
 _AT_ONCE = 2**22
-# Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
-# than a percent of delta.
+# Shares of the true rates; each gives a valid bound, and a finer list gains below a percent of
+# delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
-# Largest logarithm of an exponential that is computed: beyond it the exponential overflows, and
-# proves nothing.
+# Largest logarithm of an exponential that is computed; a larger one proves nothing.
 _LARGEST = 600.0
-# Powers p that are tried; their spacing of a few percent has no visible effect on the bound.
+# Powers p, a few percent apart: a finer list has no visible effect on the bound.
 _POWERS = np.geomspace(1e-3, 1e5, 400)
-# Empirical probabilities of the lower level that is tried. All of them are proofs at once; outside
-# this range, bounds on a probability are wide relative to it.
+# Empirical probabilities of the lower level: outside, bounds on a probability are relatively wide.
 _LOW = np.linspace(0.01, 0.6, 23)
-# Empirical probabilities of the upper level that is tried; the range has the same reason.
+# Empirical probabilities of the upper level, for the same reason.
 _HIGH = np.linspace(0.5, 0.97, 19)
 
 
@@ -110,12 +109,12 @@ class Adding(Bound):
     Parameters
     ----------
     pairs
-        Values of kappa and mu, each of which proves that log L is at least normal: mu N - kappa.
+        Pairs (kappa, mu), each a proof that log L is at least the normal variable mu N - kappa.
     tail
-        K and the root of V, which bound the moments of 1 / L as those of a normal loss; None if
-        none are known.
+        K and the root of V, which bound the moments of 1 / L by the moments of a normal loss; None
+        without such a bound.
     never
-        The epsilon from which delta is zero: -log of the probability of no participation.
+        Epsilon from which delta is zero: -log of the probability of no participation.
     """
 
     pairs: _Pairs
@@ -126,9 +125,10 @@ class Adding(Bound):
 
     @classmethod
     def of(cls, mechanism: Mechanism, joining: Joining) -> Adding:
-        """Return the bounds for a record that joins so.
+        """Return the bounds for a record that takes part in this way.
 
-        C is Toeplitz, or rounds are independent or no closer than C has bands, or an epoch's.
+        The bounds hold if C is Toeplitz, if rounds are independent, if participations are at least
+        as many rounds apart as C has bands, or for one random round an epoch.
         """
         if joining.epoch:
             return cls((_of_epochs(mechanism, joining.epoch),))
@@ -140,7 +140,7 @@ class Adding(Bound):
 
     @classmethod
     def of_bins(cls, gram: Floats) -> Adding:
-        """Return the bound for one of several bins, with the products of their means / sigma^2."""
+        """Return the bound for one of several bins, from products of their means over sigma^2."""
         kappa = 0.5 * float(np.diagonal(gram).mean()) * (1 + _MARGIN)
         return cls(((kappa, math.sqrt(float(gram.mean()))),))
 
@@ -186,8 +186,8 @@ class ConvexTail(Bound):
     Parameters
     ----------
     lines
-        Rows (s1, kappa, mu): below s1, log L is stochastically at least kappa-shifted Gaussian,
-        that is ``Q(log L <= s) <= Phi((s + kappa) / mu)``.
+        Rows (s1, kappa, mu): log L is stochastically at least mu N - kappa below s1, so that
+        ``Q(log L <= s) <= Phi((s + kappa) / mu)`` for s <= s1.
     """
 
     lines: NDArray[np.float64]
@@ -208,7 +208,8 @@ class ConvexTail(Bound):
         failure_probability
             Probability in (0, 1) that any of the bounds on probabilities is wrong.
         draws
-            If given, about the tail that so many draws would prove, which is not a proof.
+            Number of draws of a later proof, if given: the result is then an estimate of the tail
+            that these draws will prove, and not a proof.
         """
         from scipy.stats import beta
 
@@ -241,7 +242,7 @@ def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:
     for first in range(0, mechanism.steps // M, width):
         part = mechanism.means((epochs[:, None] == first + np.arange(width)) / M)
         same += float((part**2).sum())
-    # Rounds of one epoch are never joined together; those of two are independent.
+    # Rounds of one epoch are never joined together; rounds of two epochs are independent.
     pairs = (float((mean**2).sum()) - same) / mechanism.variance
     energy = pairs + float(mechanism.energies.sum()) / M
     return 0.5 * energy * (1 + _MARGIN), float(np.linalg.norm(mean)) / mechanism.sigma

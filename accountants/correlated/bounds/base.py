@@ -1,8 +1,8 @@
-"""What does a proved bound give? Delta at an epsilon, and epsilon at a delta, from one record.
+"""Proved bounds on delta at an epsilon, and on epsilon at a delta.
 
 A bound holds for one or both directions of zeroing out a record. :class:`Least` takes the smallest
-of several proofs, :class:`Worst` the largest for both directions; both compute delta and epsilon,
-so that epsilon and delta of one run always rest on the same proofs.
+of several proofs, :class:`Worst` the largest for both directions. Both compute delta and epsilon
+from the same proofs.
 
 >>> class Tail(Bound):
 ...     method = "an exponential tail"
@@ -40,19 +40,18 @@ Tried = TypeVar("Tried")
 # Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
 _MARGIN = 1e-9
 
-# Relative width at which the search for epsilon ends; the upper end of the interval is returned.
+# Relative width at which the search for epsilon ends; the result is the upper end.
 _WIDTH = 1e-9
-# Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
-# searches longer.
+# Largest epsilon of a search; a larger value is not useful.
 _LARGEST_EPSILON = 1e7
 # Relative change of a value below which a search makes no progress.
 _PROGRESS = 1e-3
-# Most halvings of an interval, far above the number that the width takes.
+# Most halvings of an interval, far more than the width needs.
 _HALVINGS = 10**4
 
 
 class Proof(NamedTuple):
-    """A proved value, the name of its bound, and what is known from below.
+    """A proved value, the name of its bound, and a lower bound.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class Proof(NamedTuple):
     method
         Name of the bound.
     lower
-        A number that the run does not cost less than; 0 if none is known.
+        Lower bound on the cost of the run; 0 if none is known.
     """
 
     value: float
@@ -72,7 +71,7 @@ class Proof(NamedTuple):
 class Bound:
     """An upper bound on the privacy of one run, as delta at an epsilon and as epsilon at a delta.
 
-    A kind of bound computes ``delta`` or ``proof``, which do not increase.
+    A subclass computes ``delta`` or ``proof``, which must not increase with epsilon.
 
     Attributes
     ----------
@@ -105,7 +104,7 @@ class Bound:
         Parameters
         ----------
         c
-            A number > 0: the Renyi order less one.
+            Number > 0: the Renyi order less one.
         direction
             ``"remove"`` or ``"add"``.
         """
@@ -149,13 +148,13 @@ class Least(Bound):
 
 
 class Worst(Least):
-    """The largest of bounds on cases that must all hold, such as groups."""
+    """The largest of several bounds that must all hold, such as one for each group."""
 
     _of = max
 
 
 class Directions(Worst):
-    """A bound on removing a record and another one on adding it, of which the larger one counts."""
+    """A bound on removing a record and another one on adding it; the larger one counts."""
 
     @property
     def adding(self) -> Bound:
@@ -180,7 +179,7 @@ def half_space_delta(kappa: Floats, mu: Floats, epsilon: float) -> Floats:
 
 
 def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
-    """Return the least epsilon whose bound on delta is at most ``delta``; infinity if none.
+    """Return the least epsilon at which the bound on delta is at most ``delta``, or infinity.
 
     The result is the least such number up to a relative 1e-9. The bound must not increase.
     """
@@ -198,9 +197,10 @@ def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
 
 
 def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried]:
-    """Return the pair of least value, up to two pairs in a row that gain nothing, of one or more.
+    """Return the pair of least value; stop after two pairs in a row that gain nothing.
 
-    A pair gains nothing if its value is not below the one before it by a thousandth.
+    ``tried`` yields one pair or more. A pair gains nothing if its value is not below the previous
+    value by a thousandth.
     """
     pairs = iter(tried)
     best = next(pairs)

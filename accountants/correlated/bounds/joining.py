@@ -1,4 +1,4 @@
-"""When may a record join, and how far do its participations add up? Laws of several samplers.
+"""Laws of a record's participations for several samplers, and bounds on their decaying sums.
 
 >>> from dpcal.accountants.samplers import RandomAllocation
 >>> joining = Joining.of(RandomAllocation(1, epoch=4), 8)
@@ -31,7 +31,8 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
 _MARGIN = 1e-9
-# Cells of states, which are rounded up: one that decays slower than this hardly leaves its cell.
+# Cells of the grid of states, which are rounded up; a state with a slower decay hardly leaves its
+# cell.
 _CELLS, _SLOWEST = 2**14, 0.997
 
 
@@ -44,10 +45,11 @@ class Joining(Plain):
     chances
         Probability of each round for a record that is free, of shape (rounds,).
     separation
-        Rounds from a participation to the first that it is free for; 1 for the next one.
+        Rounds from a participation to the first round in which the record is free again; 1 for the
+        next round.
     epoch
-        Rounds of an epoch, in which a record is free until it joins; 0 for none. The chance of its
-        last round is 1 then.
+        Rounds of an epoch, in which a record is free until it joins; 0 for none. The chance of the
+        last round of an epoch is then 1.
     period
         Number of rounds after which chances repeat themselves.
     """
@@ -59,10 +61,10 @@ class Joining(Plain):
 
     @classmethod
     def of(cls, sampler: Sampler, rounds: int) -> Joining | None:
-        """Return how a sampler's record takes part, the first of its groups; None if not so.
+        """Return the law of a record of the sampler's first group; None if no field expresses it.
 
-        It is free at the first round: for a Toeplitz C a record that waits at random sees a part of
-        such a run, which costs no more (joint convexity).
+        The record is free in the first round. For a Toeplitz C, a record that waits at random sees
+        a part of such a run, which costs no more (joint convexity).
         """
         groups, epochs = sampler.groups(rounds), sampler.epochs(rounds)
         if isinstance(sampler, MinSeparation):
@@ -90,7 +92,7 @@ class Joining(Plain):
     def largest_state(self, decay: float) -> float:
         """Return the largest number w' = decay w + y of a record's participations."""
         if self.epoch:
-            # The last one, the one just before it, and one epoch each before that.
+            # The last participation, one just before it, and then one an epoch earlier each.
             return 1 + decay / (1 - decay**self.epoch)
         apart = max(self.separation, self.period)
         times = -(-len(self.chances) // apart)
@@ -99,14 +101,14 @@ class Joining(Plain):
 
 @lru_cache(maxsize=64)
 def _visits(decay: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
-    """Return nodes, and bounds on the mean number of rounds before which a state is as large."""
+    """Return nodes, and bounds on the mean number of rounds that begin in a state as large."""
     nodes = np.linspace(0.0, 1 / (1 - decay), _CELLS + 1)
     idle, join = (
         np.minimum(np.ceil((decay * nodes + y) / nodes[1] * (1 + 1e-14)), _CELLS).astype(np.intp)
         for y in (0, 1)
     )
     law, total = np.eye(1, _CELLS + 1)[0], np.zeros(_CELLS + 1)
-    # What is left of states before is less than a cell then.
+    # Later, the rest of all earlier states is less than a cell.
     last = min(rounds, math.ceil(math.log(nodes[1] * (1 - decay)) / math.log(decay)) + 1)
     for _ in range(last):
         total += law
@@ -118,11 +120,11 @@ def _visits(decay: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
     """Return a state that one record's participations exceed with probability at most ``tail``.
 
-    The first state beyond it is that of a participation.
+    Only a participation can raise the state above the result.
     """
     if not 0 < decay <= _SLOWEST:
         return 1 / (1 - decay)
     nodes, visits = _visits(decay, rate, rounds)
     place = int(np.argmax(np.append(rate * visits[1:], 0.0) <= tail))
-    # Of the states of late rounds up to a cell is missing.
+    # States of late rounds may lack up to a cell.
     return float(min(nodes[-1], 1 + decay * nodes[min(place + 1, _CELLS)]))

@@ -1,4 +1,4 @@
-r"""Which events does a run cost no more than? Its price is at most theirs.
+r"""Events that bound the cost of a run.
 
 **Public participations.** If the pattern of participations is known, the run is a Gaussian
 mechanism, and only the law of ||C y|| counts. The bound holds in both directions for any sampler,
@@ -6,20 +6,21 @@ and needs no secret batches.
 
 **Compositions.** Rounds of a group that are as far apart as C has bands are independent.
 
-**One random round an epoch.** With independent noise that is the event of random allocation. A
+**One random round an epoch.** With independent noise the run is the event of random allocation. A
 uniform subset of k of t rounds is drawn by dividing the rounds at random into k blocks of at least
-floor(t / k), and drawing one round of each. Whoever knows the blocks, which do not depend on the
-record, sees one round of each of k epochs; divergences are jointly convex, so that not knowing them
-costs no more (compare Feldman and Shenfeld 2025). Epochs that repeat their rounds are one
-observation of a longer contribution.
+floor(t / k), and drawing one round of each. An adversary who knows the blocks, which do not depend
+on the record, sees one round of each of k epochs. Divergences are jointly convex, so that an
+adversary who does not know the blocks learns no more (compare Feldman and Shenfeld 2025). Epochs
+that repeat their rounds are a single observation of a longer contribution.
 
 **Residues.** A larger covariance of the likelihood terms never costs less
 (docs/explanation/correlated_noise.md). Let the adversary know the round modulo w,
 which does not depend on the record. Two rounds are then the same, or w or more apart, where columns
 of C overlap little or not at all. So the covariance of two patterns is at most c + (d - c) 1{the
 same}, with d the largest squared norm of a pattern and c the largest overlap of two that are w or
-more apart. Equality is the pair of a Gaussian mechanism of squared mean c and of random allocation
-to a w-th of the rounds, an exact price. Epochs repeat the first one's round, or there is one.
+more apart. With equality, the pair is the composition of a Gaussian mechanism of squared mean c and
+of random allocation to a w-th of the rounds. The cost of this composition is known exactly. All
+epochs must repeat the round of the first one, or there is one epoch.
 
 >>> bound = allocated(norm=1.0, rounds=100, epochs=1)
 >>> 2.1544e-3 < bound.proof(0.25).lower < bound.delta(0.25) < 2.1635e-3
@@ -71,20 +72,20 @@ __all__ += ["revealed", "spaced"]
 
 Floats = NDArray[np.float64]
 
-# Relative rounding of sums of products, far above that of a Fourier transform of a million.
+# Relative rounding of sums of products, far above the error of a Fourier transform of length 1e6.
 _ROUNDING = 1e-9
-# Standard deviations above their mean from which numbers of participations are taken for the
-# largest one: their probability is far below any delta.
+# Standard deviations above the mean; larger numbers of participations, with a probability far below
+# any delta, count as the largest one.
 _DEVIATIONS = 40.0
-# Most products of patterns, 32 MB.
+# Most patterns: their products take 32 MB.
 _MOST_PATTERNS = 2000
-# Norm from which noise reveals participations: the bound for known participations is as good.
+# Norm from which noise reveals participations, so that the bound for known ones is as good.
 LARGEST_NORM = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Bound):
-    """Bounds on both directions by the price of an event.
+    """Bounds on both directions by the epsilon and delta of an event.
 
     Parameters
     ----------
@@ -93,11 +94,12 @@ class Reduction(Bound):
     name
         Name of the bound; ``{}`` stands for the method of the event.
     relation
-        The neighboring relation that the event is priced under.
+        Neighboring relation of the event.
     exact
-        Whether the run has the price of the event, and is not only bounded by it.
+        Whether the run costs exactly as much as the event; otherwise the event is an upper bound
+        only.
     below
-        Lower bounds, of a run that the event bounds.
+        Lower bounds for a run that the event bounds from above; None if there are none.
     """
 
     event: events.DpEvent
@@ -147,7 +149,8 @@ def _composed(parts: Iterable[tuple[events.DpEvent, int]]) -> events.DpEvent:
 def compositions(mechanism: Mechanism, groups: Groups) -> Iterable[events.DpEvent]:
     """Yield compositions of sampled Gaussians, one for each group that may be the worst.
 
-    If C is Toeplitz, the columns of later groups are those of the first one, cut off.
+    If C is Toeplitz, the first group is the worst: the columns of later groups are its columns, cut
+    off.
     """
     norms = np.sqrt(mechanism.unit.energies)
     for rows in groups.rounds if mechanism.column is None else groups.rounds[:1]:
@@ -161,7 +164,7 @@ def compositions(mechanism: Mechanism, groups: Groups) -> Iterable[events.DpEven
 
 
 def allocated(norm: float, rounds: int, epochs: int) -> Reduction:
-    """Return the price of one uniformly random round an epoch, in both directions.
+    """Return the exact bound for one uniformly random round an epoch, in both directions.
 
     Parameters
     ----------
@@ -170,16 +173,16 @@ def allocated(norm: float, rounds: int, epochs: int) -> Reduction:
     rounds
         Number >= 1 of rounds of an epoch.
     epochs
-        Number >= 1 of epochs, whose rounds are drawn independently.
+        Number >= 1 of epochs; their rounds are drawn independently.
     """
     epoch = events.RandomAllocationDpEvent((1 - 1e-15) / norm, rounds)
     return Reduction(_composed([(epoch, epochs)]), exact=True)
 
 
 def of_epochs(mechanism: Mechanism, epochs: Epochs) -> Reduction | None:
-    """Return the price of random rounds of each epoch with independent equal noise; None if large.
+    """Return the bound for random rounds of epochs with independent noise; None if too loose.
 
-    Several rounds an epoch have a lower end of their own.
+    Several rounds an epoch have a lower bound of their own.
     """
     assert mechanism.column is not None
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
@@ -194,14 +197,14 @@ def of_epochs(mechanism: Mechanism, epochs: Epochs) -> Reduction | None:
 
 
 def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
-    """Return the least bound by residues of rounds, by its size, if one gains anything.
+    """Return the bound by residues that is probably the smallest; an empty list if none helps.
 
     Parameters
     ----------
     mechanism
         A strategy of any kind.
     sampler
-        With one round that all epochs use.
+        Sampler of one round that all epochs use; other samplers give an empty list.
     """
     epochs = sampler.epochs(mechanism.steps)
     if epochs is None or epochs.times != 1 or epochs.drawn != 1 or epochs.rounds > _MOST_PATTERNS:
@@ -224,9 +227,9 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
 
 
 def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
-    """Return the squared mean that all patterns share, a pattern's own beside it, and rounds.
+    """Return the shared squared mean of all patterns, the rest of one pattern, and rounds left.
 
-    The rounds are the least number that a round is drawn from, once its residue is known.
+    The rounds left are the least number from which a round is drawn, once its residue is known.
     """
     place = np.arange(len(gram))
     same = (place[:, None] - place) % width == 0
@@ -238,12 +241,12 @@ def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
 
 @dataclass(frozen=True, eq=False)
 class TwoBlanks(Bound):
-    """The bound for a replaced record by two that are blanked, one after the other.
+    """The bound for a replaced record by two zero-out steps, one after the other.
 
     Parameters
     ----------
     one
-        The bound for one of them.
+        Bound for one zero-out step.
     """
 
     one: Bound
@@ -256,19 +259,16 @@ class TwoBlanks(Bound):
         return min(1.0, self.one.delta(half) * (1 + math.exp(min(half, 600.0))) * (1 + 1e-12))
 
 
-# -- public participations
-
-
 @dataclass(frozen=True, eq=False)
 class Revealed(Bound):
-    """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
+    """The bound if participations are known: the mean of Gaussian deltas over a record's patterns.
 
     Parameters
     ----------
     weights
         Probabilities of numbers of participations, of shape (numbers,).
     norms
-        Bounds on ||C y|| / sigma for these numbers: that of the worst pattern of each.
+        Bounds on ||C y|| / sigma for these numbers, each for the worst pattern of the number.
 
     Notes
     -----
@@ -293,13 +293,13 @@ class Revealed(Bound):
 
 
 def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
-    """Return the bound with participations known, no worse than with the worst of all patterns.
+    """Return the bound for known participations, no larger than the bound for the worst pattern.
 
     Parameters
     ----------
     mechanism, sampler
-        A strategy of any kind, and any sampler: only the law of a record's number of participations
-        counts, and the least distance of two.
+        Strategy of any kind, and any sampler. Only the law of a record's number of participations
+        matters, and the least distance of two participations.
     """
     laws = _unit_laws(mechanism.unit, sampler)
     parts = tuple(Revealed(weights, norms / mechanism.sigma) for weights, norms in laws)
@@ -314,7 +314,6 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
     T, most, groups = unit.steps, largest_norm(unit, sampler), sampler.groups(unit.steps)
     separation = sampler.least_separation
     if sampler.epochs(T) is not None:
-        # The number of participations is known.
         return [(np.ones(1), np.array([most * (1 + _ROUNDING)]))]
     law = sampler.participation_law(T)
     rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
@@ -326,8 +325,8 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
     else:
         weights = np.exp(law.counts(largest))
     beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
-    # The first group has most rounds. If C is Toeplitz, it is the worst one: later ones see its
-    # sequence, truncated.
+    # If C is Toeplitz, the first group is the worst: it has most rounds, and later ones see its
+    # sequence truncated.
     known = groups is not None and not groups.secret and unit.column is None
     each = groups.rounds if groups is not None and known else (slice(None),)
     norms = (_norms(unit, rows, separation, largest, most) for rows in each)
@@ -337,9 +336,9 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
 def _norms(unit: Mechanism, rows: slice, separation: int, largest: int, most: float) -> Floats:
     """Return bounds on ||C y|| for 0, 1, ..., ``largest`` participations in rows, and for more.
 
-    For C Toeplitz with non-increasing columns the earliest participations attain the bound
-    (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
-    the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
+    For C Toeplitz with non-increasing columns the earliest participations attain the bound (Kalinin
+    and Lampert 2024). Otherwise the bound comes from the k largest sums of the k largest entries of
+    the rows of C^T C. No norm exceeds ``most``, the norm of the worst pattern of all.
     """
     column, counts = unit.column, range(1, largest + 1)
     if column is not None and (np.diff(column) <= 0).all():

@@ -1,4 +1,4 @@
-r"""What do Renyi moments prove about removing a record? One sum over replicas, for many samplers.
+r"""Bounds on removing a record by Renyi moments: one sum over replicas, for many samplers.
 
 With s the law of a record's participations y, L = sum_y s(y) exp((<C y, x> - ||C y||^2 / 2) /
 sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
@@ -17,27 +17,29 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
    with equality where two participations of a record have no overlap.
 
 3. Replicas are exchangeable. In a round of chance r each of the f free ones joins: N_t has the law
-   Bin(f, r). With Poisson batches all q are free; with b-min-separation those that are in none of
-   the last b - 1 counts; with one random round an epoch those that have not joined it yet, and r is
-   one over the rounds that are left. So E is a sum over rounds of the states (free replicas) x
-   (memory of C), added up from the last round on.
+   Bin(f, r). With Poisson batches all q replicas are free. With b-min-separation the free replicas
+   are in none of the last b - 1 counts. With one random round an epoch the free replicas have not
+   joined the epoch yet, and r is one over the rounds that are left. So E is a sum over rounds of
+   the states (free replicas) x (memory of C), added up from the last round on.
 
 4. Memory: the last counts, as many as C has bands less one. Or, where one number w carries the past
    (w' = decay w + y, the mean of a round is scale w + y), the sum S of the replicas' numbers: then
-   ||C N||^2 = sum_t (scale S_t + N_t)^2. What later rounds weigh is a sum of products of convex
-   functions >= 0 that increase in S, hence one itself, so that its chords on a grid lie above it.
+   ||C N||^2 = sum_t (scale S_t + N_t)^2. The weight of later rounds is a sum of products of convex
+   functions >= 0 that increase in S. It is therefore such a function, and its chords on a grid lie
+   above it.
    There a record's overlap with itself, sum_i ||C y_i||^2, is also at least ||C N||^2 / q (Cauchy
-   and Schwarz), and at least any mean of both.
+   and Schwarz), and at least any mean of both bounds.
 
-   C of any other kind is priced as one of this kind whose products of columns are all larger: each
-   moment of step 1 rises with each entry of G. It never ends: after the last round the mean of an
-   output falls to (scale S) d^k, which weighs what remains of ||C N||^2.
+   A C of any other kind costs at most as much as one of this kind with larger products of columns:
+   each moment of step 1 rises with each entry of G. The columns of this larger C never end. After
+   the last round the mean of an output falls as (scale S) d^k, and the sum starts with the weight
+   of this rest of ||C N||^2.
 
-5. Let A hold the patterns whose number never exceeds a cap h. Then L = L_A + L_B with E_Q L_B = 1 -
-   s(A), so that delta(eps) <= E_Q (L_A - e^eps)_+ + 1 - s(A); and the moments of L_A are sums over
-   replicas in A, for which S <= q h. Of the sums from which n participations would lead beyond q h
-   none counts: in their place stands the last one that does. What later rounds weigh increases in
-   S, but is not convex any more, so that S is rounded up on a finer grid.
+5. Let A hold the patterns in which the number w never exceeds a cap h. Then L = L_A + L_B with E_Q
+   L_B = 1 - s(A), so that delta(eps) <= E_Q (L_A - e^eps)_+ + 1 - s(A). The moments of L_A are sums
+   over replicas in A, for which S <= q h. A sum from which n participations would lead beyond q h
+   does not count: the last sum that counts stands in its place. The weight of later rounds
+   increases in S, but is no longer convex. So S is rounded up, on a finer grid.
 
 6. (L - e^eps)_+ <= c L^q e^(-(q - 1) eps) with c = (q - 1)^(q - 1) / q^q: the tangent of L^q.
 
@@ -74,38 +76,37 @@ __all__ = ["Key", "ReplicaMoments", "ReplicaSum", "log_tangent"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried, each of which is a proof.
+# Orders of the moments that are tried; each one is a proof.
 _ORDERS = range(2, 25)
-# Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
+# Most entries of a table of states and counts, 12 bytes each; more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
-# Terms of the sum over all rounds: some seconds, and a fraction of one.
+# Most terms of the sum over all rounds: some seconds, and a fraction of a second.
 _MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
-# Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
-# chords, whose error is quadratic in them, and with sums that are rounded up.
+# Cells of a grid of sums, to choose an order and to prove its moment: with chords (quadratic
+# error), and with sums that are rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
-# Weights of the second of two lower bounds on a record's overlap with itself. Without the middle
-# one, decay .5 on Poisson batches costs 8 percent more.
+# Weights of the bound by ||C N||^2 / q in step 4; the middle one saves 8 percent at decay .5.
 _SHARED = (0.0, 0.3, 1.0)
-# Part by which a cost must exceed the least one for larger weights not to be tried.
+# Relative excess of a cost over the least one from which larger weights are not tried.
 _FAR = 0.1
-# Decays that are tried for the products of columns of any C: a finer list gains below a percent.
+# Decays for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
 _MARGIN = 1e-9
-# Tables of chances that are kept, of about 1 kB: one for each order and round of an epoch.
+# Most tables of chances in the cache, about 1 kB each: one for each order and round of an epoch.
 _BINOMIALS = 2**14
-# Least probability of a count, so that none that is possible is rounded to zero.
+# Least probability of a possible count: rounding never makes it zero.
 _TINY = 1e-300
-# The last tail that is tried, of which a tenth of delta is about best.
+# Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
 _LAST_TAIL = 600
-# Least rounds between two looks whether sums have settled, which take as long as a round.
+# Fewest rounds between two checks that sums have settled; a check takes as long as a round.
 _SPAN = 16
-# Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
-# one span bounds those of all earlier ones.
+# Relative change of the weight of later rounds over a span: below it the factor of one span bounds
+# the factors of all earlier spans.
 _SETTLED = 1e-13
-# Rounds, in units of bands and periods, after which all that earlier rounds weigh is alike.
+# Rounds with weights of their own, in units of bands plus period; all earlier rounds weigh alike.
 _OWN_ROUNDS = 32
 
 
@@ -121,10 +122,10 @@ def binomials(order: int, chance: float) -> Floats:
 
 @lru_cache(maxsize=2 * len(_ORDERS))
 def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int16] | None:
-    """Return the last counts, of shape (states, length), the latest first; None if they are many.
+    """Return the last counts, of shape (states, length), the latest first; None if too many.
 
-    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order. So
-    few states have an order far below 2^15.
+    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order. The
+    limit on states keeps the order far below 2^15.
     """
     kept = np.zeros((1, 0), dtype=np.int16)
     for _ in range(length):
@@ -149,7 +150,7 @@ def _after(windows: NDArray[np.int16], q: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """One number w that carries the past of a record: ``w' = decay w + y``, a mean of scale w + y.
+    """The number w that carries a record's past: ``w' = decay w + y``, with mean ``scale w + y``.
 
     Attributes
     ----------
@@ -171,8 +172,8 @@ class Past:
     def of(cls, mechanism: Mechanism) -> Past:
         """Return the past of a mechanism, or one with larger products of columns.
 
-        Products k rounds apart are at most ``g d^(k - 1)``. Those of endless columns 1, s, s d, ...
-        over sigma^2 are ``s d^(k - 1) (1 + s d / (1 - d^2)) / sigma^2``.
+        Products k rounds apart are at most ``g d^(k - 1)``. For endless columns 1, s, s d, ... over
+        sigma^2 the products are ``s d^(k - 1) (1 + s d / (1 - d^2)) / sigma^2``.
         """
         if mechanism.walk is not None:
             return cls(*mechanism.walk, mechanism.variance, mechanism.energies)
@@ -185,7 +186,7 @@ class Past:
         sums = energies + g * (1 - _DECAYS**mechanism.steps) / (1 - _DECAYS)
         at = int(np.argmin(sums))
         decay, ratio = float(_DECAYS[at]), float(g[at] / energies[at])
-        # The scale s with s (1 + s d / (1 - d^2)) = ratio (1 + s^2 / (1 - d^2)).
+        # The scale s solves s (1 + s d / (1 - d^2)) = ratio (1 + s^2 / (1 - d^2)).
         bend = (decay - ratio) / (1 - decay * decay)
         scale = 2 * ratio / (1 + math.sqrt(1 + 4 * max(bend, 0.0) * ratio))
         one = 1 + scale * scale / (1 - decay * decay)
@@ -205,12 +206,13 @@ class _Tables:
     to
         The state after each count, of shape (order + 1, states); -1 for none.
     share
-        How far from there to the next state the sum is, of the same shape; above 1 beyond the grid.
+        Share of the way from there to the next state at which the sum is, of the same shape; above
+        1 beyond the grid.
     free
         Free replicas, of shape (joined, states), with one row for each number that has joined an
         epoch.
     sums
-        The sum S of each state, at most; zeros without a grid.
+        Largest sum S of each state; zeros without a grid.
     """
 
     windows: NDArray[np.int16]
@@ -233,13 +235,13 @@ class ReplicaSum:
     past
         The number that carries the past, in place of the last counts.
     cap
-        Largest number of one record where one number carries the past, else 0.
+        Largest number w of one record, where one number carries the past; else 0.
     shared
-        Weight of the bound of step 4 on a record's overlap with itself.
+        Weight in [0, 1] of the bound ||C N||^2 / q on a record's overlap with itself (step 4).
     cells
         Cells of the grid of sums, else 0.
     capped
-        Whether there are patterns whose number exceeds the cap.
+        Whether the number w of some patterns exceeds the cap.
     """
 
     mechanism: Mechanism
@@ -253,7 +255,7 @@ class ReplicaSum:
 
     @property
     def terms(self) -> float:
-        """Terms of all rounds; infinite if there are too many states."""
+        """Number of terms of all rounds; infinite if there are too many states."""
         if self.tables is None:
             return math.inf
         rounds = self.mechanism.steps
@@ -263,7 +265,7 @@ class ReplicaSum:
 
     @property
     def affordable(self) -> bool:
-        """Whether there are not too many states, nor terms of all rounds."""
+        """Whether states, and terms of all rounds, are few enough."""
         return self.terms <= _MOST_TERMS
 
     @cached_property
@@ -277,7 +279,7 @@ class ReplicaSum:
         length = max(self._lags, joining.separation - 1)
         every, most = (joining.epoch, 2 * q) if joining.epoch else (joining.separation, q)
         windows, cells = _windows(q, length, every, most), self.cells + 1
-        # The number that stands for the last counts has 62 bits.
+        # The number that encodes the last counts has 62 bits.
         fits = length * math.log2(q + 1) <= 62
         if windows is None or windows.size * cells * q > _LARGEST_TABLE or not fits:
             return None
@@ -304,7 +306,7 @@ class ReplicaSum:
         sums = self.order * self.cap * np.arange(self.cells + 1) / self.cells
         moved = self.past.decay * sums + counts
         if self.capped:
-            # The next whole cell, also of a sum that is a node but for rounding.
+            # Round up to a whole cell, also a sum that is a node but for rounding.
             cell = np.searchsorted(sums, moved * (1 + 1e-14), side="left")
             return sums, np.minimum(cell, self.cells), np.zeros(cell.shape)
         cell = np.clip(np.searchsorted(sums, moved, side="right") - 1, 0, self.cells - 1)
@@ -313,7 +315,7 @@ class ReplicaSum:
 
     @cached_property
     def _energies(self) -> Floats:
-        """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
+        """The part of the squared mean that a participation cancels, rounded down; for a grid."""
         assert self.past is not None
         low = self.past.energies * (1 - (self.mechanism.steps + 8) * UNIT)
         return np.asarray(low * (1 - self.shared))
@@ -329,7 +331,7 @@ class ReplicaSum:
 
     @cached_property
     def products(self) -> tuple[Floats, NDArray[np.intp]]:
-        """Rows of e_t, and G between round t and those that are 1, 2, ... before; each round's."""
+        """Rows of e_t, and of G between rounds t and t - 1, t - 2, ...; the row of each round."""
         if self.past is not None:
             return np.zeros((1, 0)), np.zeros(self.mechanism.steps, dtype=np.intp)
         rows, kinds = self.mechanism.gram_bands
@@ -338,7 +340,7 @@ class ReplicaSum:
 
     @np.errstate(over="ignore")
     def gains(self, products: Floats) -> Floats:
-        """Return what counts weigh in each state, of shape (order + 1, states), rounded up.
+        """Return the weights of counts in each state, of shape (order + 1, states), rounded up.
 
         Where a weight overflows, the moment is infinite.
         """
@@ -350,19 +352,19 @@ class ReplicaSum:
             return np.asarray(np.exp(0.5 * products[0] * n * (n - 1) + n * pull))
         sums = tables.sums
         if self.capped and past.decay > 0:
-            # No sum counts from which n participations lead beyond the cap.
+            # Step 5: a sum that leads beyond the cap does not count.
             sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / past.decay)
         return self._squares(past.scale * sums + n)
 
     def _squares(self, mean: Floats) -> Floats:
-        """Return what squared means of the replicas weigh, rounded up."""
+        """Return the weights of squared means of the replicas, rounded up."""
         assert self.past is not None
         curvature = (0.5 - 0.5 * self.shared / self.order) / self.past.variance
         return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
 
     @np.errstate(over="ignore")
     def _after(self) -> Floats:
-        """Return what is left after the last round, of shape (joined, states)."""
+        """Return the weights after the last round, of shape (joined, states)."""
         tables, past = self.tables, self.past
         assert tables is not None
         left = np.ones((len(tables.free), len(tables.sums)))
@@ -377,9 +379,10 @@ class ReplicaSum:
         Parameters
         ----------
         keep
-            Called with each round, except for those that repeat a later period, the weight of all
-            rounds from it on in the first state over that of the rounds after it, and the weights
-            in all states over that of the first one.
+            Function that is called with each round, except for rounds that repeat a later period.
+            Its other arguments are the weight of all rounds from this one on in the first state,
+            over the weight of the rounds after it; and the weights in all states, over the weight
+            in the first state.
         """
         tables, joining = self.tables, self.joining
         if tables is None or not self.affordable:
@@ -418,8 +421,8 @@ class ReplicaSum:
                     self.mechanism.column is not None and t + steps < T
                 )
                 if repeats and most <= least * (1 + _SETTLED) and t >= span + steps:
-                    # The sum is linear and monotone, and earlier rounds weigh no more: no span of
-                    # whole periods before multiplies it by more.
+                    # The sum is linear and monotone, and earlier rounds weigh no more: no earlier
+                    # span of whole periods has a larger factor.
                     skipped = (t - steps) // span
                     total += skipped * (since + math.log(most) + 4 * UNIT)
                     t -= skipped * span
@@ -436,7 +439,7 @@ def log_tangent(q: int, epsilon: float) -> float:
 
 
 def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
-    """Return the least and the largest ratio of what rounds weigh; states of no weight stay so."""
+    """Return the least and the largest ratio of weights; (0, infinity) if a weight of zero grew."""
     if not np.isfinite(now).all() or (now[before == 0] > 0).any():
         return 0.0, math.inf
     ratios = now[before > 0] / before[before > 0]
@@ -462,7 +465,7 @@ _Cost = Callable[[Key], float]
 
 
 def _descent(key: Key, cost: _Cost) -> tuple[float, Key]:
-    """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
+    """Return the least cost along neighboring orders and, on fine grids, neighboring tails."""
     last = None
     if math.isinf(cost(key)):
         key = replace(key, order=_ORDERS[0])
@@ -476,7 +479,7 @@ def _descent(key: Key, cost: _Cost) -> tuple[float, Key]:
 
 
 def _by_tails(key: Key, cost: _Cost, tails: Iterable[int]) -> Iterator[tuple[float, Key]]:
-    """Yield the least costs on coarse grids of one tail after the other."""
+    """Yield the least cost on coarse grids for each tail, and its moment."""
     for tail in tails:
         found: list[tuple[float, Key]] = []
         for shared in _SHARED:
@@ -516,7 +519,7 @@ class ReplicaMoments(Bound):
         low = math.floor(c)
         if direction == "add" or low + 2 > _ORDERS[-1]:
             return math.inf
-        # A search asks for many moments.
+        # A search computes many moments, so that each must be quick.
         if self.total(Key(0, low + 2), _CELLS[True]).terms > _QUICK_TERMS:
             return math.inf
         first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
@@ -550,7 +553,7 @@ class ReplicaMoments(Bound):
         if key not in self._moments:
             total = self.total(key, (_CAPPED if key.tail else _CELLS)[key.fine])
             self._moments[key] = total.log()
-            if total.past is None:  # There is no grid.
+            if total.past is None:  # Without a grid, fine is coarse.
                 self._moments[replace(key, fine=not key.fine)] = self._moments[key]
         # A fine grid may be too large where a coarse one, which is a proof as well, is not.
         found = self._moments[key]
@@ -570,14 +573,14 @@ class ReplicaMoments(Bound):
     def _least(self, cost: _Cost, log_delta: float | None = None) -> Proof:
         """Return the least cost of moments, without a cap and with one.
 
-        Coarse grids, of which the costs are near enough, choose where fine ones begin.
+        Coarse grids choose where fine grids begin, because their costs are near enough.
 
         Parameters
         ----------
         cost
-            What a moment proves.
+            Function that returns the epsilon, or the logarithm of delta, that a moment proves.
         log_delta
-            The logarithm of the delta that is asked about; the cost is one if it is None.
+            Logarithm of the given delta; None if ``cost`` returns logarithms of deltas.
         """
         ((value, key),) = _by_tails(Key(0, _ORDERS[0]), cost, (0,))
         tried = [key]

@@ -1,3 +1,3 @@
-"""Which delta do random draws confirm? Estimators, simulation, and confidence bounds."""
+"""Estimators of delta by random draws, simulation, and confidence bounds."""
 
 __all__: list[str] = []

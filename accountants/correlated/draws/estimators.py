@@ -1,9 +1,9 @@
-r"""Which draws estimate delta? Plain ones, those of balls in bins, and tilted ones.
+r"""Estimators of delta: plain draws, draws for balls in bins, and tilted draws.
 
-Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs H(Q || P) = E_Q[(1
-- e^eps L)_+]. Each estimator draws from a law of its
-own and keeps bounds on log L above and below it, from which terms at every epsilon follow: their
-mean is at least delta, or at most.
+Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs
+H(Q || P) = E_Q[(1 - e^eps L)_+]. Each estimator draws from a law of its own and keeps bounds on
+log L from above and below. Terms at every epsilon follow from these bounds: the mean of the terms
+is at least delta, or at most delta.
 
 ===================== =========================================== ================================
 estimator             law                                         range of the terms
@@ -14,7 +14,7 @@ estimator             law                                         range of the t
 ``Bins``              L^q Q / E[L^q], in one dimension a bin      1 for q = 1, or the Renyi bound
 ===================== =========================================== ================================
 
-**Tilted draws** are those of a power of a bound on likelihood ratios. For C >= 0 the overlaps of
+**Tilted draws** come from a power of a bound on likelihood ratios. For C >= 0 the overlaps of
 different rounds of a record are >= 0. Leaving them out gives, pointwise,
 
     L(x) <= B(x) = E_y exp(sum_t y_t (a_t - G_tt / 2)).
@@ -22,21 +22,22 @@ different rounds of a record are >= 0. Leaving them out gives, pointwise,
 Q B^q is a mixture of N(C N, sigma^2 I), where N = y_1 + ... + y_q counts the participations of q
 replicas, with weights
 
-    W(N) = P(N) exp(sum_t (G_tt N_t (N_t - 1) / 2 + N_t sum_{u < t} G_tu N_u)),
+    W(N) = P(N) exp(sum_t (G_tt N_t (N_t - 1) / 2 + N_t sum_{u < t} G_tu N_u)).
 
-whose sum Z is a moment of
+The sum Z of these weights is a moment of
 :class:`~dpcal.accountants.correlated.bounds.replicas.ReplicaMoments`. So delta = E_Q (L - e^eps)_+
 is the mean of Z (L - e^eps)_+ / B^q over draws of Q B^q / Z. These terms are at most Z c
 e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
 
-With little noise the range of B is hopeless, as overlaps of neighboring rounds are large. There
-``shared`` is 1: draws of Q D / Z, D the same mixture with weights P(N) exp((1 - 1 / q) ||C N||^2 /
-(2 sigma^2)). Then D >= L^q, because sum_i ||C y_i||^2 >= ||C N||^2 / q (Cauchy and Schwarz), so
-that the mean of Z (L - e^eps)_+ / L^q is at least delta: it bounds delta from above alone.
+With little noise the range of B is far too large, because neighboring rounds overlap much. Then
+``shared`` is 1: draws come from Q D / Z, with D the same mixture with weights P(N) exp((1 - 1 / q)
+||C N||^2 / (2 sigma^2)). D >= L^q holds because sum_i ||C y_i||^2 >= ||C N||^2 / q (Cauchy and
+Schwarz), so that the mean of Z (L - e^eps)_+ / L^q is at least delta. These draws bound delta from
+above only.
 
-Counts are drawn forward in time with the table of what later rounds weigh, which the moment leaves.
+Counts are drawn forward in time, with the table of weights of later rounds that the moment leaves.
 Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
-instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
+instead of 1. The terms then keep their mean, and stay below the range that the polygon proves.
 
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -84,13 +85,13 @@ __all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
 
 Floats = NDArray[np.float64]
 
-# Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
+# Cells of the polygon of draws: their weights are then within 1e-4 of 1.
 _CELLS = 1500
-# Entries of a table: 128 MB.
+# Most entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
-# Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
+# Logarithm of a ratio of ranges from which draws that only bound delta from above are worth it.
 _WORTH = math.log(30)
-# Above this logarithm a range is useless, and its exponential would overflow.
+# Logarithm above which a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
 
 
@@ -100,10 +101,10 @@ def _rising(log_l: Floats, epsilon: float) -> Floats:
 
 
 class Estimator(Plain):
-    """Draws from a law, and terms whose mean is delta of one direction.
+    """Draws from a law, and terms that estimate delta of one direction.
 
-    Rows are kept of each draw: bounds on log L above and below it, and the logarithm of Q over the
-    law where that is not plain.
+    Each draw keeps rows: bounds on log L from above and below and, where draws are not plain, the
+    logarithm of Q over the law.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class Estimator(Plain):
     order
         1 for plain draws, else the order q of a Renyi bound.
     log_moment
-        The logarithm of E_Q of the power that tilts.
+        Logarithm of E_Q of the power that tilts.
     """
 
     direction: str = "remove"
@@ -129,14 +130,14 @@ class Estimator(Plain):
         raise NotImplementedError
 
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is at least delta, or at most."""
+        """Return terms >= 0 with a mean of at least delta, or at most delta if not ``above``."""
         if self.direction == "add":
             return _rising(-kept[1 if above else 0], epsilon)
         loss = kept[0 if above else 1]
         terms = _rising(loss, epsilon)
         if self.order == 1:
             return terms
-        # A draw in doubt has no weight, and any term up to the largest.
+        # A draw in doubt has no known weight: its term is the largest one above, and 0 below.
         power = np.where(np.isnan(kept[2]), np.inf if above else -np.inf, kept[2] + loss)
         return np.asarray(
             np.minimum(terms * np.exp(np.minimum(power, _HOPELESS)), self.largest(epsilon))
@@ -176,7 +177,7 @@ class Direct(Estimator):
         return mechanism.fields(x + mechanism.sigma * generator.standard_normal(x.shape))
 
     def sides(self, a: Floats) -> Floats:
-        """Return bounds on log L above and below it, of shape (2, draws); none where in doubt."""
+        """Return bounds on log L above and below it, of shape (2, draws); infinite if in doubt."""
         high, slack = self.engine.log_ratio(a), self.engine.slack
         low = high if self.engine.exact else self.engine.log_ratio(a, above=False)
         above = np.where(np.isnan(high), np.inf, high + slack)
@@ -252,7 +253,7 @@ class Bins(Estimator):
 
 
 class _Table(NamedTuple):
-    """What later rounds weigh: distinct rows, each round's row, and the weight of each round."""
+    """Weights of later rounds: distinct rows, the row of each round, and each round's weight."""
 
     rows: Floats
     places: NDArray[np.intp]
@@ -269,7 +270,7 @@ class Tilted(Direct):
     engine
         The likelihood ratios of the run.
     joining
-        How its records take part.
+        Law of the participations of a record.
     order
         Whole number q >= 2.
     cells
@@ -290,7 +291,7 @@ class Tilted(Direct):
 
     @cached_property
     def _table(self) -> _Table | None:
-        """What rounds weigh, with the rows of later ones they repeat; None without a moment."""
+        """Weights of rounds, with repeated rows of later rounds; None without a moment."""
         T, period = self.engine.mechanism.steps, self.joining.period
         kept: list[tuple[int, float, Floats]] = []
 
@@ -321,7 +322,7 @@ class Tilted(Direct):
     def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
 
-        The weights are those of the counts over the probability with which they are drawn.
+        A weight is the weight of the counts over the probability of drawing them.
         """
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
         if made is None or table is None:
@@ -354,7 +355,7 @@ class Tilted(Direct):
             gains = np.stack([total.gains(row) for row in products])
         else:
             rounds = np.column_stack([rounds, mechanism.energies])
-            # A sum weighs what follows from it, whatever the window.
+            # The kernel computes the gains of a sum itself.
             assert total.tables is not None
             gains = np.ones((1, 1, len(total.tables.windows)))
         first, chances_of = distinct(rounds)
@@ -373,7 +374,7 @@ class Tilted(Direct):
         return np.concatenate([sides, (log_weight - self.order * power)[None]])
 
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is at least delta, or at most."""
+        """Return terms >= 0 with a mean of at least delta, or at most delta if not ``above``."""
         if self.shared and not above:
             return np.zeros(kept.shape[1])
         return super().terms(kept, epsilon, above=above)

@@ -1,8 +1,8 @@
-"""What do draws tell of a run? Evidence on removing a record, and a bound on adding one.
+"""Evidence from draws: bounds on removing a record and on adding one.
 
 1. :func:`removing`: the draws of removing a record that have the least proved range.
-2. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
-   probability is part of delta, and a proved bound on adding a record.
+2. :class:`Evidence`: a proved bound on adding a record, and confidence bounds that hold at every
+   number of draws. Their failure probability is part of delta.
 
 >>> from dpcal.accountants.correlated.price import Goal, Options, Question
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -48,27 +48,27 @@ if TYPE_CHECKING:
 __all__ = ["Evidence", "collected", "provenance", "removing"]
 
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
-# failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
+# failure probability of 1e-12.
 _PLAIN_DRAWS = 8192
-# The part of these draws from which a search estimates what all of them will prove.
+# A search estimates the later proof from one in this many of the plain draws.
 _FEW = 4
-# About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
+# Draws prove about this part of a proved epsilon; the order of a tilt is chosen there.
 _NEAR = 0.8
-# Where a range is the same as at 0, draws are plain.
+# Epsilon at which only plain draws keep the range that they have at 0.
 _LARGEST_EPSILON = 1e7
-# Most tuples of bins that are tabulated; more would take more than 16 MB.
+# Most tuples of bins in a table: 16 MB.
 _MOST_TUPLES = 2_000_000
 
 
 def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     """Return the draws of removing a record that have the least proved range near the answer.
 
-    If ``draws`` plain ones suffice, none are taken that bound delta from above alone.
+    If ``draws`` plain draws suffice, the result never bounds delta from above only.
 
     Raises
     ------
     DrawsCannotTell
-        If draws do not answer such a question, with the reason.
+        If draws cannot answer for this run; the message states the reason.
     """
     if question.route not in ("bins", "automaton"):
         raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.route}.")
@@ -90,7 +90,7 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
 
 
 def adding(question: Question, failure: float, *, proof: bool) -> Bound:
-    """Return the bound on adding a record that plain draws prove, or about it from fewer draws."""
+    """Return the bound on adding a record from plain draws, or an estimate from fewer draws."""
     bins = question.route == "bins"
     law = Bins(question.gram, "add") if bins else Direct(question.engine, direction="add")
     drawn = _simulated(question, law, 1, _PLAIN_DRAWS // (1 if proof else _FEW))
@@ -109,7 +109,7 @@ class Evidence:
     adding
         The bound on adding a record, which may rest on draws of its own.
     failure_probability
-        Probability that the draws of both directions give a wrong upper end, a part of every delta.
+        Probability of a wrong upper end by the draws of both directions, a part of every delta.
     """
 
     removing: Sample
@@ -152,17 +152,17 @@ def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
     Parameters
     ----------
     question, goal
-        The run, and what is asked of it.
+        The run, and the given epsilon or delta.
     later
-        If given, so many draws will be made later, and these are fewer, for an estimate of what
-        they will prove.
+        Number of draws of a later proof, if given: fewer draws are made now, for an estimate of the
+        later proof.
 
     Raises
     ------
     DrawsCannotTell
-        If these draws prove no bound, with the reason.
+        If these draws prove no bound; the message states the reason.
     ValueError
-        If the failure probability is not a part of the given delta.
+        If the failure probability is not smaller than the given delta.
     """
     failure = question.options.failure(goal.delta)
     sample = _drawn_removing(question, goal, later or question.options.draws, failure)
@@ -179,12 +179,12 @@ def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
 
 
 def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
-    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove.
+    """Return an estimate of the epsilon that ``draws`` draws of one direction prove at a delta.
 
     Raises
     ------
     DrawsCannotTell
-        If there is none.
+        If these draws bound delta at no epsilon.
     """
     found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
     if math.isinf(found):
@@ -196,14 +196,15 @@ def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
 
 
 def _drawn_removing(question: Question, goal: Goal, draws: int, failure: float) -> Sample:
-    """Return draws for removing a record, refused if ``draws`` of them could not answer."""
+    """Return draws for removing a record; refuse if ``draws`` of them cannot prove delta."""
     target, estimator = goal.delta, removing(question, goal, draws)
     if target is not None and failure >= target:
         raise ValueError(
             f"failure_probability must be less than delta={target!r}, of which it is a part, "
             f"got {failure!r}."
         )
-    # The range of tilted draws reaches every delta at some epsilon, and that of plain ones none.
+    # The range of tilted draws falls below every delta at some epsilon; the range of plain draws
+    # never does.
     if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
         needed = draws_needed(target - failure, failure_probability=0.5 * failure)
         if draws < needed:
@@ -215,7 +216,7 @@ def _drawn_removing(question: Question, goal: Goal, draws: int, failure: float) 
 
 
 def _simulated(question: Question, law: Estimator, stream: int, draws: int) -> Sample:
-    """Return draws of a direction, each of which has a stream."""
+    """Return draws of one direction; each direction has a stream of its own."""
     seed, executor = int(question.options.seed or 0), question.options.executor
     return simulate(law, draws=draws, seed=seed, stream=stream, executor=executor)
 
@@ -223,7 +224,7 @@ def _simulated(question: Question, law: Estimator, stream: int, draws: int) -> S
 def provenance(
     question: Question, evidence: Evidence, reading: Reading, bound: float
 ) -> dict[str, Any]:
-    """Return the statements of an answer by draws beside its upper end."""
+    """Return the fields of an answer by draws, in addition to its upper end."""
     return {
         "lower": 0.0 if question.dominated else min(reading.lower, reading.upper),
         "method": f"{question.route}: {type(evidence.removing.estimator).__name__}",

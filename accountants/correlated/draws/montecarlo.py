@@ -40,31 +40,30 @@ Floats = NDArray[np.float64]
 
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
-# Most draws, which take 2.4 GB, and hours for a short run.
+# Most draws: 2.4 GB, and hours for a short run.
 MOST_DRAWS = 10**8
-# Most values of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is
-# twice as fast as 16 MB. Long runs draw a chunk in parts.
+# Most values of one array of draws: 1 MB stays in the cache of a core, twice as fast as 16 MB. Long
+# runs draw a chunk in parts.
 _LARGEST_ARRAY = 2**17
-# Least draws of such a part, so that loops in Python stay short.
+# Fewest draws of such a part, so that loops in Python stay short.
 _LEAST_DRAWS = 32
 # Relative width of an upper bound at an epsilon.
 _WIDTH = 1e-6
-# Epsilons that are tested, over what the first draws tell, and the ratio of later ones.
+# First epsilons that are tested, over the estimate by the first draws, and the ratio of later ones.
 _STARTS, _STEP = (2.0, 1.6, 1.4, 1.3, 1.2), 0.9985
-# Least epsilon that is tested above 0.
+# Least epsilon above 0 that is tested.
 _LEAST = 1e-9
-# So many times the least number of draws bound delta where a few of them exceed epsilon.
+# Factor on the least number of draws at which they prove delta although a few exceed epsilon.
 _ENOUGH = 1.25
 
 
-# The first 16th of the draws only chooses the bets on the next draws; each later block of bets is
-# as long as all draws before it. Fewer first draws describe skewed laws badly; with more, fewer
-# draws are left for the bets.
+# One in this many draws only chooses the first bets; each later block of bets is as long as all
+# draws before it. Fewer first draws describe skewed laws badly; more leave fewer draws for bets.
 FIRST = 16
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q)."""
+    """Return the Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q)."""
     if q <= 0 or q >= 1:
         return 0.0 if p == q else math.inf
     first = p * math.log(p / q) if p > 0 else 0.0
@@ -84,7 +83,7 @@ def upper_mean(
     draws
         Number of draws.
     failure_probability
-        In (0, 1).
+        Probability in (0, 1).
     largest
         A proved bound on every draw.
 
@@ -108,7 +107,7 @@ def lower_mean(
     mean, draws
         Mean of independent draws in [0, largest], and their number.
     failure_probability
-        In (0, 1).
+        Probability in (0, 1).
     largest
         A proved bound on every draw.
     """
@@ -124,19 +123,19 @@ def bets_prove(
     """Return whether bets prove that the true mean of draws is at most a number.
 
     With stakes s_i that depend on earlier draws only, the capital ``prod_i (1 + s_i (m - x_i))`` is
-    a martingale if the mean of the x_i is m, and as long as it is >= 0 it exceeds 1 / p with
-    probability at most p (Ville 1939). It increases in m (Waudby-Smith and Ramdas 2024, Estimating
-    means of bounded random variables by betting). For draws far below their largest value this
-    proves much smaller means than Hoeffding's bound.
+    a martingale if the mean of the x_i is m. As long as the capital is >= 0, it exceeds 1 / p with
+    probability at most p (Ville 1939). The capital increases in m (Waudby-Smith and Ramdas 2024,
+    Estimating means of bounded random variables by betting). For draws far below their largest
+    value this proves much smaller means than Hoeffding's bound.
 
     Parameters
     ----------
     draws
         All draws, each in [0, largest], in their original order.
     mean
-        The number.
+        Bound on the true mean, to be proved.
     failure_probability
-        Probability in (0, 1) with which a number below the true mean is proved.
+        Largest probability, in (0, 1), of proving a number below the true mean.
     largest
         A proved bound on every draw.
 
@@ -152,7 +151,8 @@ def bets_prove(
         return True
     goal, capital, edge = -math.log(failure_probability), 0.0, max(1, len(draws) // FIRST)
     while edge < len(draws):
-        # The stake is optimal for a normal law of this spread, taken as largest^2 at least.
+        # The stake is optimal for a normal law of this spread; it is at most 1 / largest, so that
+        # the capital stays >= 0.
         spread = len(draws) * float(draws[:edge].var())
         stake = math.sqrt(2 * goal / max(spread, 2 * goal * largest * largest)) * (1 - 2e-9)
         capital += float(np.log1p(stake * (mean * (1 - 1e-12) - draws[edge : 2 * edge])).sum())
@@ -166,9 +166,9 @@ def draws_needed(delta: float, *, failure_probability: float) -> int:
     Parameters
     ----------
     delta
-        Upper bound in (0, 1) wanted on the mean.
+        Upper bound on the mean, in (0, 1), to be proved.
     failure_probability
-        In (0, 1).
+        Probability in (0, 1).
 
     >>> draws_needed(1e-5, failure_probability=1e-7)
     1611802
@@ -188,8 +188,8 @@ class Reading(NamedTuple):
     Attributes
     ----------
     lower, mean, upper
-        Estimate of delta, or of epsilon, between confidence bounds, each failing with at most the
-        probability asked for.
+        Estimate of delta, or of epsilon, between two confidence bounds. Each bound fails with at
+        most the given probability.
     standard_error
         Standard error of the mean, if it is known.
     """
@@ -247,7 +247,7 @@ class Sample:
         """
         terms = self.estimator.terms(self.kept, epsilon)
         largest, goal = self.estimator.largest(epsilon), -math.log(failure_probability)
-        # Two standard errors of both samples are a margin; the range counts if few draws exceed
+        # The margin is two standard errors of both samples; the range counts if few draws exceed
         # epsilon.
         reach = 2 * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
         rare = (1 / 3) * largest * goal / draws
@@ -268,11 +268,11 @@ class Sample:
 
 
 def last_proved(proves: Callable[[float], bool], near: float) -> float:
-    """Return the last of a sequence of falling epsilons that are proved one after the other.
+    """Return the last epsilon of a falling sequence that is proved, one after the other.
 
-    The sequence is fixed by ``near``. That a wrong epsilon is proved takes an error of the test of
-    the first wrong one, so that the probability is that of one test. The result is infinite if the
-    first test fails.
+    ``near`` fixes the sequence. A wrong epsilon is proved only if the test of the first wrong
+    epsilon errs. The failure probability is therefore the failure probability of a single test. The
+    result is infinite if the first test fails.
     """
     found = math.inf
     if math.isinf(near):
@@ -304,7 +304,6 @@ def _sent_chunk(work: tuple[bytes, int, int, int]) -> Floats:
 def _chunk(estimator: Estimator, seed: int, stream: int, index: int) -> Floats:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
     generator = np.random.Generator(np.random.PCG64(sequence))
-    # Parts are powers of two, so that they fill the chunk.
     part = CHUNK
     while part > _LEAST_DRAWS and part * estimator.steps > _LARGEST_ARRAY:
         part //= 2
@@ -330,7 +329,8 @@ def simulate(
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
-        Runs the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
+        Executor of the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it
+        is.
 
     Returns
     -------
@@ -344,8 +344,7 @@ def simulate(
     else:
         if hasattr(executor, "get_executor"):
             executor = executor.get_executor()
-        # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
-        # too.
+        # Rates and first columns repeat values: compressed messages stay kilobytes for long runs.
         packed = zlib.compress(pickle.dumps(estimator), 6)
         chunks = list(executor.map(_sent_chunk, [(packed, *work) for work in works]))
     return Sample(estimator, np.concatenate(chunks, axis=1))
