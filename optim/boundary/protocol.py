@@ -1,4 +1,4 @@
-"""Which answers does an optimizer need? The answers of an oracle, wherever the records are.
+"""The answers that an optimizer needs from an oracle, wherever the records are.
 
 :class:`dpcal.optim.PrivateOracle` answers about records in memory. An object with these attributes
 is an oracle too, and every optimizer takes it in place of an objective: for records that are spread
