@@ -1,7 +1,8 @@
 """The account of runs about the same records: their joint cost, and whether one more run fits.
 
-An :class:`Account` is a total and the runs that were paid from it. It computes and refuses, and
-writes nothing: a budget in memory holds one, and a budget book makes one of its rows.
+An :class:`Account` is a total and the runs that were paid from it. An account computes and refuses,
+and writes nothing: a budget in memory holds an account, and a budget book makes an account of its
+rows.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="full",

@@ -112,27 +112,27 @@ def run(
     objective
         Objective over the plan's number of records, or an oracle about one.
     plan
-        Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
-        kinds, their number and their noise.
+        Plan from the builder of the same name in ``dpcal.calibrate``. The plan fixes all answers:
+        their kinds, their number and their noise.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
+        Integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy. A
+        seed that others know voids the privacy claim.
     initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records, and constants of the plan that are about the start, its gap, must hold there.
+        Start, shape (dimension,); the origin when omitted. The start must not depend on the
+        records. Constants of the plan that are about the start, its gap, must hold there.
     radius
         Radius > 0 of a ball that every iterate is projected onto, around the origin unless the
         optimizer has another centre; infinite for none.
     callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after the
-        last; a true answer stops the run, which then costs its whole plan. The answer must not
-        depend on the records, except through the progress.
+        Function of a :class:`dpcal.optim.Progress`, called every ``callback_every`` steps and after
+        the last. A true return value stops the run, which then costs its whole plan. The value must
+        not depend on the records, except through the progress.
     callback_every
-        A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
+        Whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
         change the iterates.
     store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and takes answers one by one.
+        Path of a file that holds the run. You can start the run again after its process has ended:
+        see :mod:`dpcal.optim.boundary.store`. The file is a secret, and takes answers one by one.
         Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
     store_every
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed
@@ -190,7 +190,7 @@ class Optimizer:
         Whether the builder takes constants first, and whether it is for minimax problems, with
         ``dimensions``, a pair, in place of ``dimension``.
     comparator
-        Whether it is there to compare others with, and not recommended.
+        Whether the optimizer is for comparison, and not recommended.
     beaten
         Name of an optimizer to use in its place, which ended lower at the same cost on every convex
         loss of a study (docs/optimizers.md); empty where none did.
@@ -466,8 +466,8 @@ def check_answers(records: Any) -> None:
 def released(error: BaseException) -> Ledger | None:
     """Return the ledger of a run that ended with an error; None if it had released nothing.
 
-    It is the attribute ``ledger`` of the error that the optimizer raised, ``KeyboardInterrupt``
-    too.
+    The ledger is the attribute ``ledger`` of the error that the optimizer raised,
+    ``KeyboardInterrupt`` too.
 
     >>> objective = optim.Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
     >>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=10, epsilon=1.0, delta=1e-6)

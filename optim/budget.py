@@ -76,7 +76,7 @@ _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 class Budget(Spender):
     """A privacy budget that several runs about the same records are paid from.
 
-    It is used in a ``with`` statement, or given to estimators as ``budget``. Inside ``with
+    Use the budget in a ``with`` statement, or give it to estimators as ``budget``. Inside ``with
     dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is charged before it
     reads a record, and the first one that the budget does not cover raises
     :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged. All runs together have one
@@ -89,20 +89,20 @@ class Budget(Spender):
     Parameters
     ----------
     epsilon, delta
-        A finite number > 0, and a number in (0, 1). With an existing book, its own, or None.
+        Finite number > 0, and a number in (0, 1). With an existing book, its own, or None.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; the relation of the
-        book or of the first run when omitted, and None before it. Runs for another one are refused;
-        estimators are for ``"replace-special"``.
+        book or of the first run when omitted, and None before it. Runs for another relation are
+        refused; estimators are for ``"replace-special"``.
     score_share
         Share in (0, 1] of an estimator's epsilon: while the budget is in use, ``score`` of an
         estimator of :mod:`dpcal.estimators` is a noisy answer about the records that it is given,
         at this share, and is paid from the budget too.
     book
-        A :class:`dpcal.optim.BudgetBook`, or its path, where it is made if there is none: charges
-        are rows of this file, on the disk before a run reads a record, which other processes and
-        ``dpcal budget`` share. They stay when this process ends. Runs that are given the book as
-        their store must stay outside the ``with`` statement, or they are charged twice.
+        A :class:`dpcal.optim.BudgetBook`, or its path, where a book is made if there is none.
+        Charges are rows of this file, on the disk before a run reads a record; other processes and
+        ``dpcal budget`` share them. The charges stay when this process ends. Runs that are given
+        the book as their store must stay outside the ``with`` statement, or they are charged twice.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

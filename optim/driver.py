@@ -85,8 +85,8 @@ class Run(AbstractContextManager[None]):
     steps
         Planned moves, at least 1.
     center
-        Centre of the ball, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
+        Centre of the ball, shape (dimension,); the origin when omitted. The centre must not depend
+        on the records.
     initial, radius, callback, callback_every
         Arguments as in :func:`dpcal.optim.run`.
 
@@ -166,8 +166,8 @@ class Run(AbstractContextManager[None]):
         """Take note of a gradient at the iterate, the answer to ``query``.
 
         Where the last iterate is returned, such answers at the first and at late steps show whether
-        the run ended below its start (:mod:`dpcal.optim.ending`). Their errors must be independent
-        of the iterate.
+        the run ended below its start (:mod:`dpcal.optim.ending`). The errors of these answers must
+        be independent of the iterate.
         """
         if self._ending is None:
             self._ending = Ending.of(self.oracle)
@@ -315,7 +315,7 @@ class Walk:
         The oracle, and names of its queries of kinds ``"gradient"`` and ``"gradient difference"``,
         not adaptive; the latter None with a period of 1.
     w
-        Where to start, shape (dimension,).
+        Start, shape (dimension,).
     rates
         eta_t of all steps of the run.
     period
@@ -368,7 +368,7 @@ class Walk:
         self.w, self.previous, self.gradient, self.step = w, previous, gradient, step
 
     def take(self, steps: int = 1) -> bool:
-        """Take up to so many steps; false where the next iterate would not be finite."""
+        """Take up to ``steps`` steps; return False where the next iterate would not be finite."""
         w, oracle = self.w, self._oracle
         if self.step % self._period == 0 or self._difference is None:
             self.gradient = oracle.gradient(w, self._refresh)

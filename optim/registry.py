@@ -7,9 +7,9 @@
 >>> row.build() is calibrate.noisy_gd, row.optimizer() is optim.noisy_gd
 (True, True)
 
-An optimizer is one file: its row and its algorithm. A row is read where its optimizer is, and no
-other is loaded for it. Other packages enter an optimizer by :func:`register`, or by an entry point
-of its name in the group ``dpcal.optimizers`` with the row as its object.
+An optimizer is one file: its row and its algorithm. Each row is read where its optimizer is, and no
+other module is loaded for it. Other packages enter an optimizer by :func:`register`, or by an entry
+point of its name in the group ``dpcal.optimizers`` with the row as its object.
 """
 
 from __future__ import annotations

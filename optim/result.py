@@ -81,8 +81,7 @@ class Result(Priced):
         costs all that was planned, because its end is one of its outputs.
     seed_given
         Whether a seed was given. With a seed you can reproduce the run. It is then private only
-        against attackers who neither know nor guess the seed. It is private only against attackers
-        who neither know nor guess the seed.
+        against attackers who neither know nor guess the seed.
     noise
         ``"discrete"`` for every oracle of this package, or ``"gaussian"`` for another oracle that
         does not state its noise: the claim does not hold against traces of floating point.
@@ -129,13 +128,13 @@ class Result(Priced):
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
-        """The runs that are charged to each silo's records: this one, of the only silo."""
+        """The runs that are charged to each silo's records: only this run, of the only silo."""
         return ((self,),)
 
     def verify(self) -> None:
         """Refuse, by LedgerMismatch, a ledger that is not the plan's.
 
-        It must be equal to the plan if the run is complete, and within it otherwise.
+        The ledger must be equal to the plan if the run is complete, and within it otherwise.
         """
         check_ledger(self.ledger, self.plan, exact=self.complete and not self.early)
 

@@ -1,8 +1,8 @@
 """The batches of records for answers: samples, parts of a partition, rounds of correlated noise.
 
-Batches are drawn from the sampling law that the accountant accounts for. They never depend on the
-contents of records; where records are sampled independently, they do not depend on other records
-either.
+Batches are drawn from the sampling law that the accountant accounts for. Batches never depend on
+the contents of records. Where records are sampled independently, they do not depend on other
+records either.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.calibrate import Correlation, Query
@@ -64,7 +64,7 @@ class Rounds:
     batch
         Row numbers of the round that was begun last.
     noise
-        Its row of noise, shape (dimension,), in whole steps.
+        The round's row of noise, shape (dimension,), in whole steps.
     digits
         Number of bits by which these steps are finer than the steps of sums.
     """
@@ -242,7 +242,7 @@ class Parts:
             )
 
     def allot(self, query: Query, count: int, spent: int) -> None:
-        """Set the parts of ``count`` answers aside, to be taken one by one."""
+        """Set the parts of ``count`` answers aside; each answer takes one."""
         name, size = _partition(query), query.batch_size or 0
         fresh = _new_parts(query, count, spent)
         for answer in range(spent, spent + count):

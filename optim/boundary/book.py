@@ -274,8 +274,8 @@ class BudgetBook:
     def spent(self, delta: float | None = None) -> Epsilon:
         """Return the certified epsilon of all runs in the book, at the total's delta or another.
 
-        It is the exact composition of their plans. It holds if no run was chosen by results of
-        earlier runs; see :meth:`spent_whatever_was_chosen`.
+        The epsilon is the exact composition of their plans. It holds if no run was chosen by
+        results of earlier runs; see :meth:`spent_whatever_was_chosen`.
         """
         return self.account.spent(delta)
 
@@ -293,7 +293,7 @@ class BudgetBook:
         """Return the epsilon, at the total's delta, of one more Gaussian run that would fit.
 
         Runs compose to less than the sum of their epsilons, so this is not the difference of the
-        total and :meth:`spent`. It is rounded down, and 0 if nothing fits.
+        total and :meth:`spent`. The epsilon is rounded down, and 0 if nothing fits.
         """
         return self.account.left()
 
@@ -364,16 +364,16 @@ class BudgetBook:
         return made
 
     def add_records(self, records: Records, name: str | None = None) -> None:
-        """Enter records that are about the same people: a corrected file, or another form of it.
+        """Enter records about the same people: a corrected file, or another form of it.
 
-        They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
-        omitted.
+        Records are a path of a file, or arrays. ``name`` is their name in the book; a file's name
+        when omitted.
         """
         row = (self._tag("records", bytes_of(records)), name or name_of(records), moment())
         self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
-        """Change the total, epsilon >= 0 and delta in (0, 1); None leaves one of them unchanged.
+        """Change the total, epsilon >= 0 and delta in (0, 1); None leaves a number unchanged.
 
         The book keeps the former total, with its date. A book that composes by a filter and holds a
         run raises a ValueError: a filter's theorem needs a total fixed before the first run.

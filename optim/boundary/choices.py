@@ -174,10 +174,10 @@ class PrivateChoices(Admits):
     ) -> Vector:
         """Return a private quantile of a column in each interval between neighboring cuts, (k,).
 
-        A record lies in one interval at most, so that all of them together cost one answer. In an
+        A record lies in one interval at most, so all intervals together cost one answer. In an
         interval that holds m values, a point t has the score ``-|#(values < t) - share m|``, which
-        one record moves by at most max(share, 1 - share); t is drawn with a density proportional to
-        ``exp(score / (noise_multiplier * max_norm))``.
+        one record moves by at most max(share, 1 - share). The point is drawn with a density
+        proportional to ``exp(score / (noise_multiplier * max_norm))``.
 
         Parameters
         ----------

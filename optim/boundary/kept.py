@@ -1,10 +1,11 @@
 """The SQLite file that keeps runs; a crash leaves its transactions whole or not at all.
 
-The file of one run is a store, and the file of all runs about a data set is a budget book. Table
+A store is the file of one run, and a budget book is the file of all runs about a data set. Table
 ``about`` holds facts by name, ``runs`` a row a run, and ``answers`` a row an answer of a store. A
 book also has the tables ``totals`` and ``records``. A transaction that is committed stays if the
-process is killed; one of a book stays also if power fails just after it (``synchronous = EXTRA``).
-There is no second file that a copy would have to include, except while a transaction is written.
+process is killed. A book's transaction stays also if power fails just after it (``synchronous =
+EXTRA``). There is no second file that a copy would have to include, except while a transaction is
+written.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -83,7 +84,7 @@ class KeptFile:
     def make(self, *statements: Statement) -> None:
         """Make the file with the rows of some statements, unless another process has made it.
 
-        It is made whole or not at all, and only its owner can read it.
+        The file is made whole or not at all, and only its owner can read it.
         """
         try:
             with suppress(FileExistsError):
@@ -110,7 +111,7 @@ class KeptFile:
                 self.path.chmod(0o600)
 
     def connect(self) -> sqlite3.Connection:
-        """Return a connection to the file, which must be there, in the format of this release."""
+        """Return a connection to an existing file in the format of this release."""
         try:
             check_regular(self.path)
         except FileNotFoundError as error:

@@ -8,7 +8,8 @@ transforms of whole numbers): with D the diagonal of C,
 
 where Q rounds to whole numbers and z_t is discrete Gaussian noise for the standard deviation
 ``noise_multiplier / |C_tt|``. Row t of the noise is n_t, which is C^-1 D z up to rounding errors of
-half a step; z and n determine each other. Answers are whole sums plus rows: y_t = x_t + n_t.
+half a step. You can compute z from n, and n from z. Answers are whole sums plus rows: y_t = x_t +
+n_t.
 
 **Its cost.** Let a record move x_j by g_j in the rounds j that it takes part in (s_j = 1, else 0),
 at most B steps. Given the past answers, the rows n_j = y_j - x_j equal the rows for the data set
@@ -108,7 +109,7 @@ class _Pull(ABC):
 
 
 class _Rows(_Pull):
-    """From earlier rows themselves, as many as C has bands."""
+    """Sums over the last rows, as many as C has bands."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.slots = (strategy.bands or strategy.steps) - 1
@@ -147,7 +148,7 @@ class _Rows(_Pull):
 
 
 class _Fresh(_Pull):
-    """From the last rows of v_t = n_t + p_t = z_t + rounding, where C^-1 is banded Toeplitz."""
+    """Sums over the last rows of v_t = n_t + p_t = z_t + rounding; C^-1 is banded Toeplitz."""
 
     def __init__(self, strategy: Strategy) -> None:
         inverse, bands = strategy.inverse_coefficients, strategy.inverse_bands
@@ -178,7 +179,7 @@ class _Fresh(_Pull):
 
 
 class _Buffers(_Pull):
-    """From buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
+    """Sums of buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
 
     diagonal = np.ones(1)
 
@@ -210,7 +211,7 @@ class _Buffers(_Pull):
 
 
 class _Nodes(_Pull):
-    """From sums of rows over the closed nodes of a binary tree, one a level, which are exact."""
+    """Sums over the closed nodes of a binary tree, one a level; node sums are exact."""
 
     def __init__(self, strategy: Strategy) -> None:
         recurrence = strategy.recurrence(1)
@@ -358,7 +359,7 @@ def grid_of(query: Query, dimension: int) -> Grid:
 class LatticeStream:
     """Rows of noise in whole steps of a :class:`Grid`, one a round, shape (dimension,).
 
-    They reveal no more than rows of real numbers.
+    The rows reveal no more than rows of real numbers.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class Ledger(Priced):
         return made
 
     def within(self, plan: Plan) -> Self:
-        """Return this ledger, which from now on refuses answers that a plan does not allow.
+        """Return this ledger, which then refuses answers that a plan does not allow.
 
         If this ledger is frozen, a copy is returned. LedgerMismatch is raised if its entries are
         not within the plan.
@@ -212,7 +212,7 @@ class Ledger(Priced):
     def share(self, budget: float) -> Fraction:
         """Return the share of an adaptive budget that was spent, rounded up; at most 1 if kept.
 
-        It must not be converted to an epsilon: the amount that a run spends adaptively is one of
+        Do not convert the share to an epsilon: the amount that a run spends adaptively is one of
         its outputs. A run costs the whole budget, whatever its share.
         """
         return Fraction(self._shares.get(budget, 0), _WHOLE)
@@ -401,7 +401,7 @@ class Admits(Spender):
         return chosen
 
     def _admit(self, *answers: tuple[Query, int]) -> None:
-        """Write answers into the ledger, so many in a row, or refuse them all.
+        """Write answers with their counts into the ledger, or refuse all of them.
 
         BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
         partition and the budgets in use allow all of them. A caller with a lock holds it.
@@ -428,7 +428,7 @@ class Admits(Spender):
 
 
 def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
-    """Refuse a ledger that is not within a plan; if ``exact``, also an incomplete one."""
+    """Refuse a ledger that is not within a plan; with ``exact``, also an incomplete ledger."""
     about = (ledger.n, ledger.neighboring_relation)
     if about != (plan.n, plan.neighboring_relation):
         raise LedgerMismatch(

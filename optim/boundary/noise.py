@@ -178,8 +178,8 @@ class Mechanism:
 
         The noise is the query's multiplier times ``bound``, which bounds the norm of one record's
         contribution. ``row`` is a row of correlated noise in steps of its grid, shape (dimension,);
-        None for independent noise. ``moved`` is how many steps one contribution moves the total by,
-        where that is more than the bound, for rounding. The total must not be used again.
+        None for independent noise. ``moved`` is the number of steps by which one contribution moves
+        the total, where rounding makes it more than the bound. The total must not be used again.
         """
         if row is not None:
             digits = self._digits.get(query.name, 0)
@@ -221,5 +221,5 @@ def check_distance(plan: Plan, numbers: float) -> None:
 
 @lru_cache(maxsize=1)
 def _distance() -> float:
-    """Base-2 logarithm of the distance of one number's law, of the widest noise that there is."""
+    """Base-2 logarithm of the distance of one number's law, for the widest noise."""
     return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation

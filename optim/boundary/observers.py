@@ -1,7 +1,7 @@
 """Observers of the inside of oracles, for tests and attacks; other runs have none.
 
-An observer sees sums without noise, which reveal single records. It runs in the process that holds
-the records, for their owner, and its observations must not be released.
+An observer sees sums without noise, which reveal single records. An observer runs in the process
+that holds the records, for their owner. Its observations must not be released.
 :mod:`dpcal.optim.attacks` records and replays whole runs with it.
 
 >>> from dpcal.calibrate import Plan, Query
@@ -74,7 +74,7 @@ def observing(observer: Observer) -> Iterator[None]:
     """Let ``observer`` watch every oracle that is opened inside, in this thread's context.
 
     UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in
-    another thread, which may belong to the code inside or not.
+    another thread, which may or may not belong to the code inside.
     """
     token = os.getpid(), object()
     before = _OBSERVER.set(observer)

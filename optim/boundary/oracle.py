@@ -1,7 +1,7 @@
 """The privacy boundary of optimizers: noisy answers about records.
 
-A :class:`PrivateOracle` answers queries of a plan, by their names. It checks the budget, writes the
-ledger, and only then samples, clips, sums and adds noise. Records and noise also meet in
+A :class:`PrivateOracle` answers queries of a plan, by their names. The oracle checks the budget,
+writes the ledger, and only then samples, clips, sums and adds noise. Records and noise also meet in
 :class:`dpcal.optim.boundary.choices.PrivateChoices`, which answers without sums, and in
 :mod:`dpcal.adapters.stepwise`, which takes the gradients of another library.
 
@@ -117,9 +117,9 @@ class PrivateOracle(Admits):
     :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
 
     Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
+    partition or a budget in use are used up: no record is touched and nothing is spent. Methods
+    raise ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser
+    overflows; the ledger then holds the answer.
     """
 
     noise = "discrete"
@@ -242,8 +242,8 @@ class PrivateOracle(Admits):
     ) -> Vector:
         """Return a noisy gradient of the regularised objective, shape (dimension,).
 
-        It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
-        size, plus the regulariser's gradient. The expected size is q n, and n is public.
+        The gradient is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected
+        sample size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
         w = self._parameters("w", w)
         answer: Vector = self._answer("gradient", query, noise_multiplier, w)
@@ -254,12 +254,12 @@ class PrivateOracle(Admits):
     ) -> Vector:
         """Return a noisy difference of gradients of the regularised objective, at w minus at v.
 
-        It is (sum of clipped differences + Gaussian noise) / expected sample size, plus the
-        difference of the regulariser's gradients; shape (dimension,). A record's two gradients are
-        of the same sample. Their difference is clipped to :meth:`dpcal.calibrate.Query.bound` at
-        the distance ``||w - v||``, and a proportional query's noise is proportional to this
-        distance too. Between equal parameters a proportional query's sum is zero, exactly and
-        without noise, and no record is read; the answer is in the ledger nevertheless.
+        The difference is (sum of clipped differences + Gaussian noise) / expected sample size, plus
+        the difference of the regulariser's gradients; shape (dimension,). A record's two gradients
+        are of the same sample. Their difference is clipped to :meth:`dpcal.calibrate.Query.bound`
+        at the distance ``||w - v||``, and a proportional query's noise is proportional to this
+        distance too. Between equal parameters a proportional query's sum is exactly zero. It has no
+        noise and no record is read, but the answer is in the ledger.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         answer: Vector = self._answer("gradient difference", query, noise_multiplier, w, v)
@@ -277,8 +277,9 @@ class PrivateOracle(Admits):
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
 
-        It is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
-        plus the regulariser. An objective without losses of single records raises a TypeError.
+        The mean is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample
+        size, plus the regulariser. An objective without losses of single records raises a
+        TypeError.
         """
         w = self._parameters("w", w)
         return float(self._answer("scalar", query, noise_multiplier, w))
@@ -298,8 +299,8 @@ class PrivateOracle(Admits):
         Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
         the regulariser's gradient, by the learning rate eta, and projects onto a ball. If every
         step is a contraction, replacing a record moves the mean of the iterates by at most 2 eta
-        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is not
-        smooth enough for that is scaled down, so that the claim does not rest on constants.
+        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is less
+        smooth is scaled down, so that the claim does not rest on constants.
 
         UnsupportedEvent is raised, before any record is read, if no theorem states that clipped
         steps are contractions: for losses that are not convex, or not of a linear model, and for a
@@ -344,7 +345,7 @@ class PrivateOracle(Admits):
         return answer
 
     def last_iterate(self, w: ArrayLike, query: str) -> Vector:
-        """Return the last iterate of noisy gradient descent on all records, and nothing else.
+        """Return only the last iterate of noisy gradient descent on all records.
 
         The steps follow the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on. Their
         answers stay inside, so that the cost need not grow with their number. The ledger holds the
@@ -367,7 +368,7 @@ class PrivateOracle(Admits):
     def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Any:
         """Return an answer: admitted and written, then the batch, its sum, and the noise.
 
-        It is a number for norms and losses, and else a vector.
+        The answer is a number for norms and losses, and else a vector.
         """
         query = self._asked(name, kind, noise_multiplier)
         bound = query.bound(distance(*at)) if len(at) == 2 else query.max_norm
@@ -394,7 +395,7 @@ class PrivateOracle(Admits):
             return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot | None:
-        """Return a query's answers in compiled code, if there are; nothing is drawn before one."""
+        """Return a query's answers in compiled code, or None; nothing is drawn before an answer."""
         if query.name not in self._slots:
             self._slots[query.name] = self._prepared(query)
         slot = self._slots[query.name]
@@ -474,8 +475,8 @@ class PrivateOracle(Admits):
     def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
         """Return a walk along answers to two queries in compiled code.
 
-        It is None unless both queries are not adaptive, draw a fresh batch for each answer, and
-        have independent noise.
+        The result is None unless both queries are not adaptive, draw a fresh batch for each answer,
+        and have independent noise.
         """
         queries = [self._queries[name] for name in names if name in self._queries]
         kinds = [query.kind for query in queries]
@@ -510,7 +511,7 @@ class CompiledWalk(Steps):
         self._oracle, self._queries, self._period = oracle, queries, period
 
     def take(self, steps: int = 1) -> bool:
-        """Take up to so many steps; false where the next iterate would not be finite.
+        """Take up to ``steps`` steps; return False where the next iterate would not be finite.
 
         The ledger holds all of these steps before the first is taken.
         """

@@ -6,19 +6,20 @@ Koren and Talwar 2020). This holds for losses that are convex and L-smooth with 
 also holds after clipping if clipped gradients are the gradients of such a loss. Nothing here is
 private by itself: the oracle adds the noise.
 
-Computed steps are contractions up to rounding only. For a loss of a linear model each one is within
-e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's center:
+Computed steps are contractions up to rounding only. For a loss of a linear model each step is
+within e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's
+center:
 
     e <= (4 d + 100) u (R + ||t|| + eta C).
 
 A score is computed up to (d + 2) u ||x|| R, which moves the step by as much times eta s beta ||x||,
 and s beta ||x||^2 <= 2 / eta for the record's scale s and smoothness beta. All else has relative
 errors: slopes and clipped rows of a few u of C, the pull of a few u of R + ||t||, the norm in the
-projection of (d + 4) u. Contractions keep errors as they are, so that a computed mean over m steps
-is within m e of a real one, its own sums included, and two of them are within 2 eta C + 2 m e. For
-noise in whole numbers, gradients are clipped shorter (:meth:`Pass.shortened`) by this difference
-and by the rounding of the mean to the grid, so that a mean moves by no more than the plan accounts
-for.
+projection of (d + 4) u. Contractions keep errors as they are. So a computed mean over m steps is
+within m e of the real mean, rounding of its own sums included, and two of them are within 2 eta C +
+2 m e. For noise in whole numbers, gradients are clipped shorter (:meth:`Pass.shortened`) by this
+difference and by the rounding of the mean to the grid, so that a mean moves by no more than the
+plan accounts for.
 
 **The last iterate.** All steps of an answer are taken here, at once: no iterate, loss, norm or
 count is kept, handed on or written. No data decide how many steps there are, and no step can fail.
@@ -91,7 +92,7 @@ _DEVIATIONS = 12.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pass:
-    """One pass over records in order, a projected gradient step for each.
+    """One pass over records in order, with a projected gradient step for each.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The randomness of a run: two roots, one public and one secret.
 
-Public choices, such as the iterate to return, have a root of their own, so that an optimizer cannot
-learn anything about the noise. The secret root of a given seed is a digest of the seed, the plan
-and the records, so that runs of another plan, or about other records, share no noise. Sampling,
-noise and partitions are independent streams of AES in counter mode, with keys from the secret root.
+Public choices, such as the iterate to return, have their own root, so that an optimizer learns
+nothing about the noise. The secret root of a given seed is a digest of the seed, the plan and the
+records, so that runs of another plan, or about other records, share no noise. Sampling, noise and
+partitions are independent streams of AES in counter mode, with keys from the secret root.
 
 Two runs with the same seed, plan and records add equal noise. The difference of their answers to
 different questions has no noise. So a second such run is refused within a process, unless it is
@@ -100,7 +100,7 @@ def replaying() -> Iterator[None]:
 
 
 class Streams:
-    """The random streams of one run. Nothing is drawn, and no record read, before it is needed.
+    """The random streams of one run. Nothing is drawn and no record is read before it is needed.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Streams:
 
     @property
     def root(self) -> dict[str, Any]:
-        """JSON values from which :meth:`restored` makes the same streams. It is a secret."""
+        """JSON values from which :meth:`restored` makes the same streams: a secret."""
         sequence: Any = self.public.bit_generator.seed_seq
         return {
             "secret": self._secret(),
@@ -228,7 +228,7 @@ def keyed_generator(key: bytes | None = None) -> np.random.Generator:
 
 
 def root_of(seed: Seed, *purpose: str) -> str:
-    """Return a secret root, in hexadecimal: a digest of a seed and its purpose, or a fresh one.
+    """Return a secret root, in hexadecimal: a digest of a seed and its purpose, or a fresh root.
 
     The seed is as in :func:`dpcal.optim.run`; None stands for a fresh root.
     """
@@ -237,12 +237,12 @@ def root_of(seed: Seed, *purpose: str) -> str:
 
 
 def key_of(root: str, role: str) -> bytes:
-    """Return the key of one stream of words, 32 bytes, by its role; it does not reveal the root."""
+    """Return the key of one stream of words, 32 bytes, by its role; it keeps the root secret."""
     return bytes.fromhex(_digest("key", role, root))
 
 
 def spawned(seed: Seed, count: int) -> list[Seed]:
-    """Return a seed for each of ``count`` >= 1 oracles: itself for one, children of it for several.
+    """Return a seed for each of ``count`` >= 1 oracles: the seed, or children of it for several.
 
     The seed is as in :func:`dpcal.optim.run`.
     """

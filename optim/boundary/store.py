@@ -1,14 +1,14 @@
 """The file of one run, which holds every answer before the answer leaves the oracle.
 
-One transaction holds an answer, its entry of the ledger and the state of the random streams. A run
-that was killed is started again with the same call: it gets the answers in the file to the same
-questions, without reading a record, and goes on from there with the same noise. So it ends at the
-same parameters, bit for bit, for any optimizer, and every released answer is in the file.
+One transaction holds an answer, its entry of the ledger and the state of the random streams. To go
+on with a run that was killed, make the same call again. The run gets the answers in the file to the
+same questions, without reading a record, and goes on from there with the same noise. So it ends at
+the same parameters, bit for bit, for any optimizer, and every released answer is in the file.
 
-With ``every = k`` a transaction holds k answers. They stay in the process until it is on the disk:
-:class:`dpcal.optim.Run` writes waiting answers before a callback is called, before a result is
-returned and before an error leaves an optimizer. Answers that wait when the process is killed were
-not released; they are drawn again, with the same noise.
+With ``every = k`` a transaction holds k answers. The answers stay in the process until the
+transaction is on the disk: :class:`dpcal.optim.Run` writes waiting answers before a callback is
+called, before a result is returned and before an error leaves an optimizer. If the process is
+killed, waiting answers were not released; they are drawn again, with the same noise.
 
 The file is a secret, like a seed: whoever reads it can draw the noise again and subtract it.
 
@@ -69,7 +69,7 @@ class Store(KeptFile):
 
     @cached_property
     def _file(self) -> sqlite3.Connection:
-        """A connection to the file, which is there."""
+        """A connection to the existing file."""
         self.hide()
         return self.connect()
 
@@ -223,7 +223,7 @@ class Answers(Store):
                 self.flush()
 
     def flush(self) -> None:
-        """Write the answers that are waiting, in one transaction.
+        """Write the waiting answers, in one transaction.
 
         LedgerMismatch is raised if another run has opened the file since; no waiting answer may
         then be released.
