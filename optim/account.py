@@ -264,7 +264,6 @@ class Account:
         budget = self._filter(self.order)
         if not budget.remaining > 0:
             return math.inf
-        # A cost is inversely proportional to the square of the noise.
         cost = budget.cost(events.GaussianDpEvent(1.0))
         noise = math.sqrt(cost / budget.remaining) * (1 + _ROUNDING)
         fits = noise <= _NO_ROOM and not budget.would_exceed(events.GaussianDpEvent(noise))

@@ -78,7 +78,6 @@ __all__ = [
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# The oracle of the running optimizer, in a list of at most one.
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"

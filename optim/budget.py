@@ -137,8 +137,6 @@ class Budget(Spender):
             neighboring_relation=relation if book is None else book.neighboring_relation,
         )
         self._process = this_process()
-        # The last checked run, with the account before and after it; it is checked again when it
-        # pays.
         self._checked: tuple[Charge, Account, Account] | None = None
         self._number = next(_NUMBERS)
 

@@ -61,13 +61,11 @@ __all__ = [
 
 Table = NDArray[np.float64]
 
-# Releases of a fit in addition to its model: every iterate, or none.
 RELEASES = ("all", "last")
 
 # Optimizers that average iterates by growing weights: as private as the last, less noisy.
 AVERAGED = ("dpsgd", "noisy_gd")
 
-# Name of the query about the norm of rows.
 SCALE = "scale"
 
 _RELATION = "replace-special"
@@ -75,8 +73,7 @@ _RELATION = "replace-special"
 # Smallest mean squared norm of records, in units of the squared bound.
 _LEAST_SCALE = 0.01
 
-# Relative margin above the bound on a record's vector: far above the rounding of a norm, so that
-# rounding shortens no vector, and far below the noise.
+# Relative margin of a bound: rounding in a norm shortens no vector, and noise hides the rest.
 _ROOM = 1 + 1e-9
 
 

@@ -22,7 +22,6 @@ from dpcal.optim.algorithms import Optimizer
 
 __all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find", "known", "register", "spender"]
 
-# Entry points of other packages that have rows as objects.
 _GROUP = "dpcal.optimizers"
 
 

@@ -49,9 +49,8 @@ __all__ = ["Cells", "PrivateChoices", "PrivateTotals"]
 
 Integers = NDArray[np.int64]
 
-# Share of a column's bounds: each value is moved by at most half of it, because a median needs
-# points between equal values. A smaller share costs accuracy: its logarithm, 14, is the cost in
-# units of the scale of the noise on scores.
+# Twice the most that a value is moved, as a share of its column's bounds: a median needs points
+# between equal values. Its logarithm, 14, is a cost in units of the scale of noise on scores.
 _SPREAD = 1e-6
 
 # Whole numbers for a count of one, and points of an interval between cuts: powers of two.
@@ -332,7 +331,6 @@ class Cells:
         with np.errstate(all="ignore"):
             shares = np.clip(self.values[inside] / bound, -1.0, 1.0)
         steps = np.rint(np.nan_to_num(shares, nan=0.0) * _STEPS)
-        # Doubles hold sums of whole numbers below 2^53 exactly.
         sums = np.bincount(self.places[inside], weights=steps, minlength=self.count)
         return sums.astype(np.int64)
 

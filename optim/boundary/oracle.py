@@ -83,12 +83,11 @@ __all__ = ["CompiledWalk", "PrivateOracle"]
 # because its noise could round to zero in double precision.
 NEGLIGIBLE = 1e-290
 
-# Samplers for which compiled answers draw the batches.
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
-# Steps that the ledger holds together before the first of them. Fewer steps go one at a time, which
-# leaves the ledger exact where a run stops; more would name too many where a run is interrupted.
+# Steps that the ledger holds together. Fewer go one at a time, so that the ledger is exact where a
+# run stops; more would name too many where a run is interrupted.
 FEWEST, MOST = 4, 256
 
 

@@ -76,8 +76,7 @@ from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
 __all__ = ["LastIterate", "Pass"]
 
-# Share of the largest step size 2 / L that is not used: rounding in the sum of the smoothness of a
-# loss and of its regulariser must not make a step longer than a contraction's.
+# Unused share of the largest step size 2 / L, for rounding in the sum of smoothnesses.
 _MARGIN = 2.0**-40
 # Largest share of the bound that rounding may take.
 _MOST_LOST = 2.0**-4
