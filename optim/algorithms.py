@@ -103,8 +103,9 @@ def run(
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
 
-    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. An optimizer
-    takes the keywords below that apply to its algorithm, and options of its own.
+    For example, for a plan of :func:`dpcal.calibrate.dpsgd` the call is ``optim.dpsgd(objective,
+    plan)``. An optimizer takes the keywords below that apply to its algorithm, and options of its
+    own.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def run(
     store
         Path of a file that holds the run. You can start the run again after its process has ended:
         see :mod:`dpcal.optim.boundary.store`. The file is a secret, and takes answers one by one.
-        Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
+        The store can also be a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
     store_every
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed
         repeats up to this many steps, with answers that were not released.

@@ -263,7 +263,7 @@ class BudgetBook:
         return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
 
     def unfinished(self) -> tuple[str, ...]:
-        """Return a sentence for each run that has no end in the book; it is charged whole."""
+        """Return a sentence for each run without an end in the book; its whole plan is charged."""
         return tuple(
             f"run {run.number} ({run.label}, since {run.started}) goes on, or was killed: it is "
             f"charged as planned, epsilon {run.plan.epsilon:g} at delta {run.plan.delta:g}"
@@ -324,7 +324,7 @@ class BudgetBook:
         label
             Name of the run in the book; the optimizer's name when omitted.
         every
-            Answers of a transaction of the file that holds them; see :meth:`with_store`.
+            Number of answers in a transaction of the run's file; see :meth:`with_store`.
 
         Raises
         ------

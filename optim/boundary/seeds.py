@@ -106,7 +106,7 @@ class Streams:
     ----------
     seed, plan
         Seed and plan as in :func:`dpcal.optim.run`; both generators and seed sequences spawn a
-        child. Another seed raises a TypeError or a ValueError.
+        child. A seed of another type or out of range raises a TypeError or a ValueError.
     digest
         Function that returns bytes to distinguish the records; called only if a seed was given.
 
