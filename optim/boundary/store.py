@@ -114,7 +114,7 @@ class Store(KeptFile):
 
     @contextmanager
     def owned(self) -> Iterator[sqlite3.Connection]:
-        """Write changes inside in one transaction; LedgerMismatch if another run opened it."""
+        """Write the changes in one transaction; LedgerMismatch if another run opened the file."""
         with self.writing(self._file):
             row = self._file.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()
             if row is None or row[0] != self._owner:
