@@ -45,11 +45,11 @@ from dpcal._ext.gradients import aligned_zeros
 cnp.import_array()
 
 cdef enum:
-    SPELL = 1 << 22  # numbers that are read between two looks for signals, some 5 ms
-    ANSWER = 1024  # as many of them take as long as an answer without a record
-    NUMBER = 32  # and as a number of noise
+    SPELL = 1 << 22  # numbers read between two checks for signals, some 5 ms
+    ANSWER = 1024  # numbers that take as long as an answer without a record
+    NUMBER = 32  # numbers that take as long as a number of noise
 
-# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+# A smaller bound counts as zero: noise in proportion to it could itself round to zero.
 cdef double NEGLIGIBLE = 1e-290
 
 
@@ -353,7 +353,6 @@ cdef class Slot:
         cdef Py_ssize_t d = self.records.kernel.dimension, j
         if not self.sum_at(w, v, bound):
             return False
-        # The noise is added in place.
         self.records.summed = -1
         if bound < NEGLIGIBLE:
             pass

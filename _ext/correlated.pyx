@@ -88,7 +88,7 @@ cdef extern from *:
 # exponential out of it.
 cdef double LARGEST = 150.0
 cdef double SMALLEST = -700.0
-# Least value of a sum in units of the largest one: a smaller one could become zero.
+# Smallest value of a sum in units of the largest sum: a smaller one could become zero.
 cdef double LEAST = 1e-250
 # Rounds between two divisions of sums by their largest one.
 cdef Py_ssize_t DIVIDED = 4

@@ -46,12 +46,12 @@ cdef extern from "search.h":
 cdef enum:
     CHUNK = 256  # numbers that are drawn at once, and words that a search takes at most
     GROUP = 32  # words are taken in groups, the last one of numbers that are drawn at once as well
-    TRIED = 64  # factors of the last term but one that are tried
+    TRIED = 64  # tries for the factor of the last term but one
 
-# From this standard deviation on, factors make a sum that is hardly wider than it must be.
+# Standard deviation from which factors make a sum that is hardly wider than it must be.
 LEAST = 8192.0
 
-# A sum's standard deviation exceeds the bound on it by more than this has rounding errors.
+# Relative margin above the rounding errors of a sum's standard deviation.
 cdef double ROOM = 1 + 4e-15
 
 

@@ -47,8 +47,8 @@ cnp.import_array()
 
 cdef enum:
     LANES = 8  # numbers in a cache line; rows are padded to whole lines, so the loops have no tail
-    COPIED = 512  # rows that are copied at a time, so that what makes them takes little room
-    MANY = 32  # rows taken together, at most
+    COPIED = 512  # rows copied at a time, so that making them takes little memory
+    MANY = 32  # most rows taken together
     NEAR = 4096  # numbers of rows taken together, 32 KB, where these are at least four
     STACK = 256  # numbers that a sum may take from the stack
 
@@ -208,7 +208,6 @@ cdef class ClippedSum:
         self.taken = min(MANY, max(4, NEAR // self.padded_row // 4 * 4))
         self.point = loss if isinstance(loss, PointLoss) else None
         self.dimension = loss.scores * self.width + loss.tail
-        # Room for whole lines of the last weights, and of the tail.
         self.stride = self.dimension + 2 * LANES if loss.tail or loss.scores > 1 else self.padded_row
         self.joint, self.dual = shares is None, dual
         self.primal_share, self.dual_share = (1.0, 1.0) if shares is None else shares
@@ -366,7 +365,7 @@ cdef class ClippedSum:
         cdef Row[MANY] following
         cdef double[STACK] near
         cdef Py_ssize_t K = self.loss.scores, E = self.loss.tail, i, k, size, more
-        # Of both points the scores of some rows, and what one record adds.
+        # Scores of some rows at both points, and the contribution of one record.
         cdef Py_ssize_t needed = 2 * MANY * K + 2 * (K + E)
         cdef double* room = near
         cdef double* origin
@@ -487,7 +486,7 @@ cdef class ClippedSum:
                 scores_of(&x, NULL, 1, w + k * self.width, self.padded_row, scores + k, 1)
             at = Record(scores, w + K * self.width, pair[0], batch.rows[i])
             value = self.loss.value(&at)
-            # A NaN in the sum would give its record away.
+            # A NaN in the sum would reveal its record.
             value *= self.weight(pair[0])
             total += fmax(-batch.bound, fmin(batch.bound, value)) if value == value else 0.0
         if K > STACK:

@@ -24,12 +24,12 @@ from dpcal._ext.gradients cimport Batch, ClippedSum
 cdef extern from *:
     ctypedef long long wide "__int128"
 
-# No whole number of a factor is so large, and 2^20 squares of it fit in a word.
+# Above any whole number of a factor; 2^20 squares of it fit in a word.
 cdef double LARGEST = (1 << 21) + 1
 cdef enum:
     WIDEST = 1 << 20
 
-# The largest bound in whole numbers: entries fit in 32 bits, and squares in 62.
+# Largest bound in whole numbers: entries fit in 32 bits, and squares in 62.
 MOST = 1 << 30
 
 
@@ -159,7 +159,7 @@ cdef bint _rounds(
     cdef int64_t square = 0
     cdef wide squares = 0
     cdef Py_ssize_t j, start = 0, stop
-    # So many squares of at most bound^2 add up to less than 2^62.
+    # Squares of at most bound^2 that add up to less than 2^62.
     cdef Py_ssize_t together = ((<int64_t>1) << 62) // (bound * bound)
     while start < d:
         stop = d if d - start < together else start + together

@@ -49,8 +49,8 @@ cdef extern from "gaps.h":
     wide kept "dpcal_gaps_kept"(const Gaps* gaps, uint64_t L) noexcept nogil
 
 cdef enum:
-    FIRST = 128  # words that are read at first; each time twice as many
-    MOST = 8192  # words that are read at most: 64 KiB
+    FIRST = 128  # words of the first read; each read has twice as many
+    MOST = 8192  # most words of a read: 64 KiB
 
 cdef struct Block:
     const uint64_t* words

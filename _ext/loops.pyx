@@ -99,7 +99,6 @@ cdef class Steps:
         if period < 1 or (period > 1 and difference is None):
             raise ValueError(f"period must be 1 where no difference is asked, got {period}.")
         self.refresh, self.difference = refresh, difference
-        # All records are summed without a draw.
         draws = difference is None or not refresh.everyone
         self.lock = refresh.lock if draws else difference.lock
         self.rates, self.period = np.ascontiguousarray(rates, dtype=np.float64), period

@@ -195,7 +195,7 @@ cdef class TiltedLoss(Loss):
         cdef Row phi = &self.tilts[row, 0]
         cdef double tilt = 0
         cdef Py_ssize_t j
-        if self.tail <= LANES:  # a call takes longer
+        if self.tail <= LANES:  # a call would take longer
             for j in range(self.tail):
                 tilt += phi[j] * tail[j]
         else:

@@ -19,7 +19,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef enum:
-    # Most times that a question is asked anew with further points: each serve twice the tilt.
+    # Most repetitions of a question with further points: each serves twice the tilt.
     EXTENSIONS = 40
 
 
@@ -148,7 +148,7 @@ cdef list asked_once(
         for i in range(k):
             law, counts[i] = parts[i]
             laws[i] = (<Law?>law).law
-            # Another thread may take further points meanwhile.
+            # Another thread may add points meanwhile.
             kept.append((<Law>law).kept)
     except BaseException:
         free(laws)

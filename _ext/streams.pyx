@@ -248,7 +248,7 @@ cdef void open_block(
     cdef Py_ssize_t[4] sums
     cdef Py_ssize_t i, j, first
     cdef double* row
-    # Row step - slots + j, of lag ``slots`` in the block's j-th step, lies where its sum shall.
+    # Row step - slots + j, of lag ``slots`` in the block's j-th step, lies at the place of its sum.
     for j in range(block):
         sums[j] = (step + j) % slots
         row = buffers + sums[j] * width

@@ -40,17 +40,17 @@ cdef extern from *:
     ctypedef long long wide "__int128"
 
 cdef enum:
-    MOST_SQUARES = 1 << 20  # of numbers up to 2^52, whose sum fits
+    MOST_SQUARES = 1 << 20  # squares of numbers up to 2^52 that fit in a sum
     DIGITS = 20  # a bound is 2^20 to 2^21 steps long
 
-# Relative: how much shorter contributions are clipped for the rounding of what kernels compute.
+# Relative margin by which contributions are clipped shorter, for the rounding of kernels.
 cdef double ROUNDING = 2.0**-40
 
 
 # Largest public number in a norm, in steps.
 cdef double LARGEST = 2.0**50
 
-# Most records whose sum stays near M.
+# Most records with a sum that stays near M.
 MOST_RECORDS = 1 << 29
 
 

@@ -37,11 +37,11 @@ cdef extern from *:
     void add_joined(int, const double*, const int*, const double*, const double*, double,
                     double*) noexcept nogil
 
-# Relative to weights of one round, whose rounding is near 1e-15.
+# Relative to weights of one round, which are rounded by about 1e-15.
 cdef double ROUNDING = 1e-9
 # A sum this small is zero up to rounding.
 cdef double SMALLEST = 1e-13
-# Logarithms of weights are added up before a product of them could leave the range of a double.
+# Logarithms of weights are added before a product of weights could leave the range of a double.
 cdef double LEAST = 1e-200
 
 
@@ -182,7 +182,7 @@ def replica_draws(
             origin = 0.0
             for d in range(draws):
                 s, w, j = state[d], window[d], joined[d]
-                # Most draws are in the first state, whose terms are computed once.
+                # Most draws are in the first state: compute its terms once.
                 usual = s == 0.0 and w == 0 and j == 0
                 each = &terms[0 if usual else 1, 0]
                 f = free[j, w]
@@ -225,7 +225,7 @@ def replica_draws(
                     if threshold < 0.0:
                         break
                     pick += 1
-                # Rounding may pass the last count that can be.
+                # Rounding may pass the last possible count.
                 while each[pick] == 0.0:
                     pick -= 1
                 out[t, d] = pick

@@ -1,7 +1,8 @@
-"""What have runs about the same records spent together, and does another one fit?
+"""The account of runs about the same records: their joint cost, and whether one more run fits.
 
-An :class:`Account` is a total and the runs that were paid from it. It computes and refuses, and
-writes nothing: a budget in memory holds one, and a budget book makes one of its rows.
+An :class:`Account` is a total and the runs that were paid from it. An account computes and refuses,
+and writes nothing: a budget in memory holds an account, and a budget book makes an account of its
+rows.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
@@ -40,10 +41,9 @@ __all__ = ["COMPOSITIONS", "Account", "Charge", "charge_of"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
-# Noise multiplier beyond which the price of an answer is negligible: its epsilon is below 1e-5 at
-# any delta that is in use.
+# Noise multiplier beyond which an answer's epsilon is negligible: below 1e-5 at any delta in use.
 _NO_ROOM = 1e6
-# Relative: by so much more noise, a cost fits for all rounding of sums.
+# Relative margin of noise, so that a cost fits for all rounding of sums.
 _ROUNDING = 1e-9
 
 
@@ -56,8 +56,8 @@ class Charge:
     optimizer, event
         Name of the method, and all that it may release.
     epsilon, delta
-        Its own price, which a book computes and shows, at this delta; all charges together are
-        priced by their events.
+        The charge's own epsilon at this delta, which a book computes and shows; all charges
+        together are composed from their events.
     neighboring_relation
         Relation of neighbouring data sets.
     group_size
@@ -132,16 +132,16 @@ class Account:
     epsilon, delta
         The total: epsilon > 0, delta in (0, 1).
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; None for that of the
-        first run.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; None for the relation
+        of the first run.
     composition
         One of ``COMPOSITIONS``.
     charged
         Each run, and how often it is charged, in order.
     order
-        Of a Renyi filter: fixed by the first run, None before it.
+        Order of a Renyi filter: fixed by the first run, None before it.
     owner
-        Whose account it is, as sentences have it.
+        Owner of the account, as sentences name it.
     """
 
     epsilon: float
@@ -161,7 +161,7 @@ class Account:
 
     @property
     def group_size(self) -> int:
-        """Largest number of records of a person whom a run is about; all runs are priced for it."""
+        """Largest number of records of a person in any run; the cost of all runs is for it."""
         return max((run.group_size for run, _ in self.charged), default=1)
 
     @property
@@ -173,7 +173,7 @@ class Account:
 
     @property
     def _about(self) -> dict[str, Any]:
-        """The total's delta and the relation, as prices take them."""
+        """The total's delta and the relation, as keywords of accountants."""
         relation = self.neighboring_relation or RELATIONS[0]
         return {"delta": self.delta, "neighboring_relation": relation}
 
@@ -183,7 +183,7 @@ class Account:
         return epsilon(self.event, **about)
 
     def spent_whatever_was_chosen(self) -> float:
-        """Return an epsilon that holds however runs were chosen: that of an odometer.
+        """Return an epsilon that holds however runs were chosen, by an odometer.
 
         UnsupportedEvent is raised if a run has no Renyi divergence here.
         """
@@ -264,7 +264,6 @@ class Account:
         budget = self._filter(self.order)
         if not budget.remaining > 0:
             return math.inf
-        # A cost is inversely proportional to the square of the noise.
         cost = budget.cost(events.GaussianDpEvent(1.0))
         noise = math.sqrt(cost / budget.remaining) * (1 + _ROUNDING)
         fits = noise <= _NO_ROOM and not budget.would_exceed(events.GaussianDpEvent(noise))

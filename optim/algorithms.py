@@ -1,4 +1,4 @@
-"""How does a loop become an optimizer? The driver adds its keywords, the checks and the result.
+"""Optimizers made of loops: the driver adds the keywords, the checks and the result.
 
 :func:`run` spends a plan by the optimizer that it names, and documents the keywords of all:
 
@@ -11,7 +11,7 @@
 'took all 20 planned steps'
 
 An algorithm is a function that checks its options, begins a run and takes its steps.
-:func:`algorithm` makes an optimizer of it, with those keywords and its own:
+:func:`algorithm` makes an optimizer of the function, with the keywords of ``run`` and its own:
 
 >>> @algorithm()
 ... def descent(objective, plan, begin, *, rate=0.1):
@@ -78,7 +78,6 @@ __all__ = [
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# The oracle of the running optimizer, in a list of at most one.
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
@@ -104,48 +103,49 @@ def run(
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
 
-    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. An optimizer
-    takes the keywords below that apply to its algorithm, and options of its own.
+    For example, for a plan of :func:`dpcal.calibrate.dpsgd` the call is ``optim.dpsgd(objective,
+    plan)``. An optimizer takes the keywords below that apply to its algorithm, and options of its
+    own.
 
     Parameters
     ----------
     objective
         Objective over the plan's number of records, or an oracle about one.
     plan
-        Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
-        kinds, their number and their noise.
+        Plan from the builder of the same name in ``dpcal.calibrate``. The plan fixes all answers:
+        their kinds, their number and their noise.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
+        Integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy. A
+        seed that others know voids the privacy claim.
     initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records, and constants of the plan that are about the start, its gap, must hold there.
+        Start, shape (dimension,); the origin when omitted. The start must not depend on the
+        records. Constants of the plan that are about the start, its gap, must hold there.
     radius
         Radius > 0 of a ball that every iterate is projected onto, around the origin unless the
         optimizer has another centre; infinite for none.
     callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after the
-        last; a true answer stops the run, which then costs its whole plan. The answer must not
-        depend on the records, except through the progress.
+        Function of a :class:`dpcal.optim.Progress`, called every ``callback_every`` steps and after
+        the last. A true return value stops the run, which then costs its whole plan. The value must
+        not depend on the records, except through the progress.
     callback_every
-        A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
+        Whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
         change the iterates.
     store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and takes answers one by one.
-        Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
+        Path of a file that holds the run. You can start the run again after its process has ended:
+        see :mod:`dpcal.optim.boundary.store`. The file is a secret, and takes answers one by one.
+        The store can also be a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
     store_every
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed
-        repeats up to as many steps, whose answers were not released.
+        repeats up to this many steps, with answers that were not released.
     **options
-        The optimizer's own.
+        Options of the optimizer.
 
     Returns
     -------
     Result
-        Of the optimizer. If iterates overflow, the run stops with a ``RuntimeWarning``, incomplete,
-        at a finite iterate. A record whose gradient is not finite contributes zero. A run that ends
-        early because of released values costs its whole plan.
+        Outcome of the optimizer. If iterates overflow, the run stops with a ``RuntimeWarning``,
+        incomplete, at a finite iterate. A record with a gradient that is not finite contributes
+        zero. A run that ends early because of released values costs its whole plan.
 
     Raises
     ------
@@ -173,13 +173,13 @@ class Optimizer:
     Parameters
     ----------
     name, summary
-        Name of its plan builder and of the optimizer, that of the function by default, and its
+        Name of the plan builder and of the optimizer, the function's name by default; and the
         method in a line.
     problem, rate, measure, theorem
-        Class of losses of its theorem, how which error falls, without logarithms and constants, and
-        author, year and number.
+        Class of losses of the theorem, rate and measure of the error, without logarithms and
+        constants, and author, year and number.
     needs
-        Public knowledge beside n, the dimension, epsilon and delta: names of
+        Public knowledge in addition to n, the dimension, epsilon and delta: names of
         :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" if b can take the
         place of a.
     relations
@@ -190,13 +190,13 @@ class Optimizer:
         Whether the builder takes constants first, and whether it is for minimax problems, with
         ``dimensions``, a pair, in place of ``dimension``.
     comparator
-        Whether it is there to compare others with, and not recommended.
+        Whether the optimizer is for comparison, and not recommended.
     beaten
-        Name of an optimizer that ended lower at the same price on every convex loss of a study
-        (docs/explanation/optimizers.md), and is to be taken there; empty where none did.
+        Name of an optimizer to use in its place, which ended lower at the same cost on every convex
+        loss of a study (docs/explanation/optimizers.md); empty where none did.
     builder, function
-        Functions that make and spend plans; by default those of its name in ``dpcal.calibrate`` and
-        ``dpcal.optim``.
+        Functions that make and spend plans; by default the functions of its name in
+        ``dpcal.calibrate`` and ``dpcal.optim``.
     """
 
     name: str = ""
@@ -236,7 +236,7 @@ class Optimizer:
 
 
 class Algorithm(Protocol[_R_co]):
-    """An optimizer: its keywords are those of :func:`dpcal.optim.run`, and its own options.
+    """An optimizer, with the keywords of :func:`dpcal.optim.run` and its own options.
 
     Its ``row`` is its entry in the registry, if it has one.
     """
@@ -273,8 +273,8 @@ class Begin(Protocol):
     ) -> Run:
         """Return the run, with its oracle.
 
-        It has ``steps`` planned moves, by default one for each answer of the plan; a start, if it
-        is not that of the user; and a centre of the ball, the origin when omitted.
+        The run has ``steps`` planned moves, by default one for each answer of the plan. It has a
+        start, if the user does not choose it, and a centre of the ball, the origin when omitted.
         """
         ...
 
@@ -296,12 +296,13 @@ def algorithm(*, initial: bool = True) -> _Enter:
     """Return a decorator that makes an optimizer of ``algorithm(objective, plan, begin, **own)``.
 
     The algorithm checks the plan and its own options, calls ``begin`` once, and takes the steps of
-    the run that it returns by ``run.move``. What it refuses before has opened and cost nothing. It
-    returns parameters, None for the last iterate, or a :class:`dpcal.optim.Result` of its own kind.
+    the run that it returns by ``run.move``. A refusal before ``begin`` opens nothing and costs
+    nothing. The algorithm returns parameters, None for the last iterate, or a
+    :class:`dpcal.optim.Result` of its own kind.
 
     The optimizer takes an objective, a plan, the keywords of :func:`dpcal.optim.run` and the
-    algorithm's own; the algorithm is given those of ``run`` that it names. One that names
-    ``radius`` lets the user choose a ball.
+    algorithm's own. The algorithm receives the keywords of ``run`` that it names. An algorithm that
+    names ``radius`` lets the user choose a ball.
 
     Parameters
     ----------
@@ -357,8 +358,8 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
         except BaseException as error:
             if asked and released(error) is None:
                 vars(error)["ledger"] = asked[0].ledger.frozen()
-                # The error may show answers, so they are written first. If the file cannot be
-                # written or read, the error of the run is still the one that is raised.
+                # The error may show answers, so write them first. If the file cannot be written or
+                # read, the error of the run is still raised.
                 with suppress(OSError, ValueError, sqlite3.Error, DpcalError):
                     written(asked[0])
                     vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger).frozen()
@@ -389,7 +390,6 @@ def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) ->
         ) -> Run:
             if begun:
                 raise RuntimeError(_ONCE)
-            # A run refuses what is wrong before there is a file, or a row of a book, for it.
             state = Run(
                 objective,
                 steps=sum(query.count for query in plan.queries) if steps is None else steps,
@@ -423,9 +423,9 @@ def oracle_of(
 ) -> Oracle:
     """Return the oracle of an optimizer: a new one about an objective's records, or the one given.
 
-    An oracle that is given has its own plan and randomness: another plan, a seed or a store raise
-    a ValueError, and so does ``every``, the answers of a transaction, without a file.
-    The other arguments are those of :func:`dpcal.optim.run`.
+    An oracle that is given has its own plan and randomness: another plan, a seed or a store raise a
+    ValueError, and so does ``every``, the answers of a transaction, without a file. The other
+    arguments are as in :func:`dpcal.optim.run`.
     """
     if not isinstance(records, Objective):
         check_answers(records)
@@ -456,8 +456,8 @@ def oracle_of(
 
 def check_answers(records: Any) -> None:
     """Refuse an object that is neither an objective nor an oracle."""
-    # isinstance(records, Oracle) does not see attributes that an object passes on from another one:
-    # since Python 3.12 it asks no __getattr__.
+    # isinstance(records, Oracle) does not see attributes that an object passes on from another
+    # object: since Python 3.12 it does not call __getattr__.
     answers = (name for name in vars(Oracle) if not name.startswith("_"))
     if not isinstance(records, Objective) and not all(hasattr(records, name) for name in answers):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
@@ -466,8 +466,8 @@ def check_answers(records: Any) -> None:
 def released(error: BaseException) -> Ledger | None:
     """Return the ledger of a run that ended with an error; None if it had released nothing.
 
-    It is the attribute ``ledger`` of the error that the optimizer raised, ``KeyboardInterrupt``
-    too.
+    The ledger is the attribute ``ledger`` of the error that the optimizer raised,
+    ``KeyboardInterrupt`` too.
 
     >>> objective = optim.Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1])
     >>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=10, epsilon=1.0, delta=1e-6)
@@ -486,10 +486,9 @@ def released(error: BaseException) -> Ledger | None:
 def step_size(plan: Plan, objective: Problem, learning_rate: float | None) -> float:
     """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
 
-    The plan's is for the loss alone. One with which the regulariser alone would make iterates
-    diverge is refused.
+    The plan's learning rate is for the loss without the regulariser. A learning rate with which the
+    regulariser by itself would make iterates diverge is refused.
     """
-    # An oracle about records elsewhere may have no l2.
     l2 = float(getattr(objective, "l2", 0.0))
     if learning_rate is None:
         eta = validate.positive(learning_rate=plan.parameters.get("learning_rate"))
@@ -504,7 +503,7 @@ def step_size(plan: Plan, objective: Problem, learning_rate: float | None) -> fl
 
 
 def planned(plan: Plan, *kinds: str) -> tuple[Query, ...]:
-    """Return a plan's queries; refuse those that are not of these kinds, in order.
+    """Return a plan's queries; refuse a plan unless they are of these kinds, in order.
 
     Kinds at the end with a question mark, ``"gradient difference?"``, may be missing.
     """
@@ -524,7 +523,7 @@ def read(plan: Plan, check: Callable[..., _T], *names: str) -> list[_T]:
 
 
 def check_plan(plan: Any, *optimizers: str) -> None:
-    """Refuse what is not a plan, such as a list of plans for silos, or one for other optimizers."""
+    """Refuse a list of plans, another object, or a plan for other optimizers."""
     if not isinstance(plan, Plan):
         raise TypeError(
             f"plan must be a Plan, as the builders of dpcal.calibrate return, got a "

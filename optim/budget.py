@@ -1,8 +1,8 @@
-"""How much may several private runs cost together? A budget that composes or refuses them.
+"""The privacy budget of several runs, which composes their costs or refuses a run.
 
 Every run that opens while a budget is in use is charged to it at its first answer, before a record
 is read, wherever in the process it is opened: by an optimizer, or by an estimator inside
-cross-validation. What is refused before its first answer costs nothing.
+cross-validation. A run that is refused before its first answer costs nothing.
 
 >>> from dpcal.accountants import events
 >>> with Budget(epsilon=1.0, delta=1e-6) as shared:
@@ -55,54 +55,54 @@ T = TypeVar("T")
 _IN_USE: list[Budget] = []
 _LOCK = RLock()
 
-# Tells processes of different machines apart: in containers, their numbers are often the same.
+# Distinguishes processes of different machines: in containers, process numbers are often the same.
 _MACHINE = secrets.token_hex(8)
 
-# What this thread's runs owe, where it is not to the budgets in use: they are paid for together, or
-# noted while their price is computed.
+# The payment of this thread's runs that does not go to the budgets in use: they are paid for
+# together, or noted while their cost is computed.
 _PAYER: ContextVar[Callable[[Plan | Charge], Callable[[], None] | None] | None] = ContextVar(
     "payer", default=None
 )
 
-# Budgets in the order in which they were made. This thread's runs are checked against those below
-# a number, and not charged to them.
+# Numbers of budgets in the order in which they were made. This thread's runs are checked against
+# budgets below the number ``_ASIDE``, and not charged to them.
 _NUMBERS = count()
 _ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 
-# The budget that this thread's scores are noisy for, though they are paid for elsewhere.
+# The budget for which this thread's scores are noisy, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 
 class Budget(Spender):
     """A privacy budget that several runs about the same records are paid from.
 
-    It is used in a ``with`` statement, or given to estimators as ``budget``. Inside ``with
+    Use the budget in a ``with`` statement, or give it to estimators as ``budget``. Inside ``with
     dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is charged before it
     reads a record, and the first one that the budget does not cover raises
-    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged. The price is that of all
-    runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if their
-    settings had been fixed beforehand. For Gaussian mechanisms on all records the same price holds
-    if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with other
+    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged. All runs together have one
+    cost, composed exactly; it is not the sum of their epsilons. The cost holds for runs with
+    settings that were fixed beforehand. For Gaussian mechanisms on all records the same cost holds
+    if you choose each from released values of earlier ones (Smith and Thakurta 2022). With other
     mechanisms, do not choose an epsilon from released values. An argument out of range, or another
     one than an existing book's, raises a ValueError or a TypeError.
 
     Parameters
     ----------
     epsilon, delta
-        A finite number > 0, and a number in (0, 1). With an existing book, its own, or None.
+        Finite number > 0, and a number in (0, 1). With an existing book, its own, or None.
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the book or of
-        the first run when omitted, and None before it. Runs for another one are refused; estimators
-        are for ``"replace-special"``.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; the relation of the
+        book or of the first run when omitted, and None before it. Runs for another relation are
+        refused; estimators are for ``"replace-special"``.
     score_share
-        In (0, 1]: while the budget is in use, ``score`` of an estimator of
-        :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
-        share of the estimator's epsilon, and is paid from the budget too.
+        Share in (0, 1] of an estimator's epsilon: while the budget is in use, ``score`` of an
+        estimator of :mod:`dpcal.estimators` is a noisy answer about the records that it is given,
+        at this share, and is paid from the budget too.
     book
-        A :class:`dpcal.optim.BudgetBook`, or its path, where it is made if there is none: charges
-        are rows of this file, on the disk before a run reads a record, which other processes and
-        ``dpcal budget`` share. They stay when this process ends. Runs that are given the book as
-        their store must stay outside the ``with`` statement, or they are charged twice.
+        A :class:`dpcal.optim.BudgetBook`, or its path, where a book is made if there is none.
+        Charges are rows of this file, on the disk before a run reads a record; other processes and
+        ``dpcal budget`` share them. The charges stay when this process ends. Runs that are given
+        the book as their store must stay outside the ``with`` statement, or they are charged twice.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -137,7 +137,6 @@ class Budget(Spender):
             neighboring_relation=relation if book is None else book.neighboring_relation,
         )
         self._process = this_process()
-        # A run is checked again when it pays: the last one, and the account before and with it.
         self._checked: tuple[Charge, Account, Account] | None = None
         self._number = next(_NUMBERS)
 
@@ -157,7 +156,7 @@ class Budget(Spender):
 
     @property
     def neighboring_relation(self) -> str | None:
-        """Neighbouring relation of data sets; None as long as the first run is to tell it."""
+        """Neighbouring relation of data sets; None until the first run fixes it."""
         return self._account.neighboring_relation
 
     @property
@@ -172,10 +171,10 @@ class Budget(Spender):
 
     @property
     def group_size(self) -> int:
-        """Largest number of records of a person whom a run is about: all runs are priced for it.
+        """Largest number of records of a person in any run: the cost of all runs is for it.
 
-        A run about single records limits nobody's number of records. Beside runs about persons it
-        is priced for persons who have at most so many.
+        A run about single records does not limit a person's number of records. Next to runs about
+        persons, its cost is for persons who have at most this many records.
         """
         return self._account.group_size
 
@@ -279,12 +278,12 @@ class _Once:
 
 
 def owed(run: Plan | Charge) -> Callable[[], None] | None:
-    """Return what charges every budget that is in use now, once, or refuse and charge none.
+    """Return the payment that charges every budget in use now, once, or refuse and charge none.
 
-    It is called before the first answer of a run that may release no more than a plan or a charge
-    says; None where nobody pays. BudgetExceeded is raised if all runs together would cost more than
-    the budget, or it is another process's; UnsupportedEvent if the relation is not the budget's, or
-    no theorem prices the event.
+    The payment is called before the first answer of a run that may release no more than a plan or a
+    charge states; None is returned where no budget pays. BudgetExceeded is raised if all runs
+    together would cost more than the budget, or it is another process's; UnsupportedEvent if the
+    relation is not the budget's, or no theorem prices the event.
     """
     payer = _PAYER.get()
     if payer is not None:
@@ -299,7 +298,6 @@ def owed(run: Plan | Charge) -> Callable[[], None] | None:
 
     def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
-            # The only one checks before it pays.
             each.check(charge)
         for each in paying:
             each.charge(charge)
@@ -337,8 +335,8 @@ def prepaid(run: Plan | Charge, *, at_once: bool = False) -> Iterator[None]:
 def _collected() -> Iterator[list[events.DpEvent]]:
     """Collect the events of the runs that this thread opens inside, and charge none of them.
 
-    It is for the trials of a search, which are paid for together, and for runs on blank records,
-    whose answers are not used.
+    Use it for the trials of a search, which are paid for together, and for runs on zeroed-out
+    records, which release no answer.
     """
     found: list[events.DpEvent] = []
 

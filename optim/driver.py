@@ -1,4 +1,4 @@
-"""How far is a run? Its iterate, its trace, its callback, and the sentence on how it ended.
+"""The state of a run: its iterate, its trace, its callback, and the sentence on how it ended.
 
 An optimizer is a loop over an oracle's answers. :class:`Run` holds the rest, so that the loop reads
 like the paper's pseudocode:
@@ -51,8 +51,8 @@ __all__ = [
 ]
 
 
-# The mean of clipped gradients is rarely longer than half of the clip: of a logistic loss at the
-# origin never.
+# The mean of clipped gradients is rarely longer than half of the clip; for a logistic loss at the
+# origin it never is.
 _HIDDEN = 0.5
 _NO_BETTER = "as far as its own answers tell, the run ended no better than its start"
 
@@ -85,10 +85,10 @@ class Run(AbstractContextManager[None]):
     steps
         Planned moves, at least 1.
     center
-        Centre of the ball, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
+        Centre of the ball, shape (dimension,); the origin when omitted. The centre must not depend
+        on the records.
     initial, radius, callback, callback_every
-        Those of :func:`dpcal.optim.run`.
+        Arguments as in :func:`dpcal.optim.run`.
 
     Attributes
     ----------
@@ -158,16 +158,16 @@ class Run(AbstractContextManager[None]):
 
     @property
     def until_telling(self) -> int:
-        """Number of moves to the next step whose gradient is to be heard; 0 if it is this one."""
+        """Number of moves to the next step with a gradient for :meth:`hear`; 0 if it is this."""
         late = first_late(self._steps)
         return late - self.step if 0 < self.step < late else 0
 
     def hear(self, g: Vector, query: Query) -> None:
         """Take note of a gradient at the iterate, the answer to ``query``.
 
-        Where the last iterate is returned, such answers at the first and at late steps tell whether
-        the run ended below its start (:mod:`dpcal.optim.ending`). Their errors must be independent
-        of the iterate.
+        Where the last iterate is returned, such answers at the first and at late steps show whether
+        the run ended below its start (:mod:`dpcal.optim.ending`). The errors of these answers must
+        be independent of the iterate.
         """
         if self._ending is None:
             self._ending = Ending.of(self.oracle)
@@ -189,7 +189,7 @@ class Run(AbstractContextManager[None]):
         return {"project": self._projected}
 
     def follow(self, walk: Walk | CompiledWalk, moves: int, *, heard: Query | None = None) -> None:
-        """Make up to ``until_noted`` moves of a walk, whose iterate is the run's.
+        """Make up to ``until_noted`` moves of a walk from the run's iterate.
 
         The answer of the first one is heard as :meth:`hear` does, if its query is given.
         """
@@ -306,8 +306,8 @@ class Run(AbstractContextManager[None]):
 class Walk:
     """Steps ``w <- P(w - eta_t g_t)``, one at a time, over the answers of any oracle.
 
-    Of step t, g_t answers ``refresh`` at w_t if t is a multiple of ``period``. Otherwise an answer
-    to ``difference`` between w_t and w_(t-1) is added to g_(t-1).
+    In step t, g_t is the answer to ``refresh`` at w_t if t is a multiple of ``period``. Otherwise
+    an answer to ``difference`` between w_t and w_(t-1) is added to g_(t-1).
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class Walk:
         The oracle, and names of its queries of kinds ``"gradient"`` and ``"gradient difference"``,
         not adaptive; the latter None with a period of 1.
     w
-        Where to start, shape (dimension,).
+        Start, shape (dimension,).
     rates
         eta_t of all steps of the run.
     period
@@ -323,14 +323,14 @@ class Walk:
     step
         Number of the first step.
     radius
-        Of the ball around the origin that iterates are projected onto; infinite for none.
+        Radius of the ball around the origin that iterates are projected onto; infinite for none.
     reach
         No rate is above ``reach / sqrt(|g_0|^2 + ... + |g_t|^2)``.
     averaged_from, growth
         The step from which on iterates are averaged, in which iterate k of them has weight 1, or k
         if ``growth`` is 1; no step when omitted.
     fixed, project
-        How many leading parameters stay where they are; and a projection of the others, shape
+        Number of leading parameters that stay where they are; and a projection of the others, shape
         (dimension - fixed,), which gives a new array.
 
     Attributes
@@ -368,7 +368,7 @@ class Walk:
         self.w, self.previous, self.gradient, self.step = w, previous, gradient, step
 
     def take(self, steps: int = 1) -> bool:
-        """Take up to so many steps; false where the next iterate would not be finite."""
+        """Take up to ``steps`` steps; return False where the next iterate would not be finite."""
         w, oracle = self.w, self._oracle
         if self.step % self._period == 0 or self._difference is None:
             self.gradient = oracle.gradient(w, self._refresh)
@@ -376,7 +376,6 @@ class Walk:
             self.gradient = self.gradient + oracle.difference(w, self.previous, self._difference)
         rate = self._rates[self.step]
         if self._reach < math.inf and self.gradient.any():
-            # One after another, as a compiled loop adds them.
             self._squares[0] = np.cumsum(np.append(self._squares, self.gradient**2))[-1]
             rate = min(rate, self._reach / math.sqrt(self._squares[0]))
         moved = w - rate * self.gradient
@@ -401,7 +400,8 @@ def walk_of(
 ) -> Walk | CompiledWalk:
     """Return a walk from ``w``, in compiled code where it can be; ``how`` as for :class:`Walk`.
 
-    Both have the same bits and the same ledger, whose entries are written before a record is read.
+    Both walks have the same bits and the same ledger, with entries that are written before a record
+    is read.
     """
     if isinstance(oracle, PrivateOracle):
         names = [refresh] if difference is None else [refresh, difference]
@@ -417,15 +417,16 @@ def written(oracle: Oracle) -> None:
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse what is neither None nor a function, before a run costs anything."""
+    """Refuse a callback that is neither None nor a function, before a run costs anything."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a Progress or None, got {callback!r}.")
 
 
 def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
-    """Return a message on a point that passed a test; warn, and say it, where every point passes.
+    """Return a message on a point that passed a test; warn with it where every point passes.
 
-    ``norm`` is that of the estimate there, and ``at_start`` whether the run never left its start.
+    ``norm`` is the norm of the estimate there, and ``at_start`` whether the run never left its
+    start.
     """
     if not (at_start or plan.parameters.get("vacuous")):
         return message
@@ -438,7 +439,7 @@ def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
 
 
 def warn_of_noise(plan: Plan, dimension: int) -> None:
-    """Warn before a run whose gradients together tell nothing of the records."""
+    """Warn before a run if noise hides the mean of all its gradients."""
     norm = plan.noise_norm(dimension)
     if norm > _HIDDEN:
         warn_caller(

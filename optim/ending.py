@@ -1,8 +1,8 @@
-"""Did a descent end below its start? What gradients that were released anyway tell of it.
+"""A test whether a descent ended below its start, by gradients that were released anyway.
 
-Released gradients ``g_t = grad F(w_t) + e_t`` have errors that no earlier iterate knows. So the
-mean over late steps t of ``(w_t - w_0) . g_t`` has the expectation of that of ``(w_t - w_0) . grad
-F(w_t)``. Two rises of the loss F follow from it:
+Released gradients ``g_t = grad F(w_t) + e_t`` have errors that are independent of w_t and earlier
+iterates. So the mean over late steps t of ``(w_t - w_0) . g_t`` has the expectation of the mean of
+``(w_t - w_0) . grad F(w_t)``. Two rises of the loss F follow from it:
 
 - On a quadratic, ``F(w) - F(w_0) = (w - w_0) . (grad F(w_0) + grad F(w)) / 2``. The error of g_0
   moved the iterates against itself, so that this estimate is too low, by at most
@@ -13,8 +13,9 @@ F(w_t)``. Two rises of the loss F follow from it:
   number of classes.
 
 Standard errors follow from the noise, which is public. Where records are sampled, they follow from
-the scatter of late terms, and are at most those of records whose gradients all lie along the way
-and are as long as the clip. All this is a function of released values, and costs nothing.
+the scatter of late terms. They are at most as large as for records with gradients that all lie
+along the way and are as long as the clip. All this is a function of released values, and costs
+nothing.
 
 >>> import numpy as np
 >>> rng, told, w = np.random.default_rng(0), Ending(), np.zeros(5)
@@ -39,11 +40,11 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Ending", "first_late"]
 
-# Most late steps that are averaged: with more, the error of the start remains.
+# Most late steps in an average: with more, the error of the start remains.
 _LATE = 64
-# With fewer terms their variance is not estimated.
+# Fewest terms for an estimate of their variance.
 _FEWEST = 8
-# Standard errors that a rise must be above 0: 1.3 false alarms in 1,000 runs at a standstill.
+# Standard errors of a rise above 0: 1.3 false alarms in 1,000 runs at a standstill.
 _SURE = 3.0
 
 
@@ -66,10 +67,9 @@ class Ending:
 
     @classmethod
     def of(cls, oracle: Oracle) -> Self:
-        """Return one that hears answers about an oracle's objective."""
-        # An oracle about records elsewhere may not say.
+        """Return an ending for answers about an oracle's objective."""
         loss, weight = getattr(oracle, "linear_loss", None) or ("", 1.0)
-        # There are no more classes than parameters.
+        # A softmax loss has no more classes than parameters.
         at_origin = {"logistic": 2, "softmax": oracle.dimension}.get(loss)
         return cls(
             at_origin=math.inf if at_origin is None else weight * math.log(max(2, at_origin)),
@@ -86,10 +86,11 @@ class Ending:
         step
             Number of moves that led to the iterate.
         w, g
-            Iterate, and the released gradient there, whose error is independent of the iterate.
+            Iterate, and the released gradient there, with an error that is independent of the
+            iterate.
         deviation, sampling
-            Standard deviation >= 0 of the noise on each coordinate of g, and the largest one, in
-            any direction, that sampling records can add.
+            Standard deviation >= 0 of the noise on each coordinate of g; and the largest standard
+            deviation, in any direction, that sampling records can add.
         """
         heard = _Heard(step, w.copy(), g.copy(), deviation**2, sampling**2)
         if self._first is None:
@@ -103,7 +104,7 @@ class Ending:
         if self._first is None or not self._late:
             return False
         late = [heard for heard in self._late if heard.step >= first_late(self._late[-1].step + 1)]
-        if not late:  # all gradients were at the start
+        if not late:
             return False
         start = self._first.w
         ways = np.array([heard.w - start for heard in late])
@@ -128,7 +129,7 @@ class Ending:
 
 
 def first_late(steps: int) -> int:
-    """Return the first step that counts as late: of the last quarter, and of the last 64."""
+    """Return the first late step: late steps are in the last quarter and among the last 64."""
     return max(1, steps - min(_LATE, max(1, steps // 4)))
 
 

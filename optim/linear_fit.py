@@ -1,4 +1,4 @@
-"""How is a linear model fitted? One way: how long rows are, then noisy steps on all records.
+"""The fit of a linear model: a query about the length of rows, then noisy steps on all records.
 
 A hundredth of the squared budget releases the mean squared norm of rows, from which clip and step
 size follow (:class:`dpcal.calibrate.defaults.Defaults`), so that nothing has to be tuned.
@@ -61,33 +61,30 @@ __all__ = [
 
 Table = NDArray[np.float64]
 
-# What leaves a fit beside its model: every iterate may, or none does.
 RELEASES = ("all", "last")
 
-# Optimizers whose iterates are averaged by growing weights: as private as the last, less noisy.
+# Optimizers that average iterates by growing weights: as private as the last, less noisy.
 AVERAGED = ("dpsgd", "noisy_gd")
 
-# Name of the query about the norm of rows.
 SCALE = "scale"
 
 _RELATION = "replace-special"
 
-# Least mean square norm of records, in units of the largest.
+# Smallest mean squared norm of records, in units of the squared bound.
 _LEAST_SCALE = 0.01
 
-# Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
-# rounding alone. Far above the rounding of a norm, far below what noise tells apart.
+# Relative margin of a bound: rounding in a norm shortens no vector, and noise hides the rest.
 _ROOM = 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSettings:
-    """What a linear fit is told; what is None follows from public numbers.
+    """Settings of a linear fit; a setting of None follows from public numbers.
 
     Parameters
     ----------
     classes
-        Of a logistic loss: two or more different labels, in sort order.
+        Two or more different labels of a logistic loss, in sort order.
     class_weight
         For each class a public number > 0 that the gradients of its records are multiplied by
         before they are clipped; None for 1.
@@ -98,11 +95,11 @@ class LinearSettings:
     steps, learning_rate
         Number of passes >= 1, and step size > 0.
     release
-        ``"all"``: every iterate may be released, and their mean is the model. ``"last"``: the last
-        one alone is, for a convex loss, and ``l2`` saves noise.
+        ``"all"``: every iterate may be released, and their mean is the model. ``"last"``: only the
+        last iterate is, for a convex loss, and ``l2`` saves noise.
     fit_intercept
-        Whether there is an intercept beside the columns, as the last parameter; ``l2`` leaves it
-        out.
+        Whether there is an intercept in addition to the columns, as the last parameter; ``l2``
+        leaves it out.
     """
 
     classes: Any = None
@@ -144,18 +141,18 @@ class LinearSettings:
 
     @property
     def asks_scale(self) -> bool:
-        """Whether clip or step size follow from the norm of rows, which is asked for first."""
+        """Whether clip or step size follow from the norm of rows, which is queried first."""
         chosen = self.max_norm is not None and self.learning_rate is not None
         return self.release == "all" and not chosen
 
     @property
     def columns(self) -> int:
-        """How many parameters there are for each column of the records."""
+        """Number of parameters for each column of the records."""
         many = self.classes is not None and len(self.classes) > 2
         return len(self.classes) if many else 1
 
     def loss(self, name: str) -> str:
-        """Return the name of the loss, that of several classes if there are."""
+        """Return the name of the loss, ``softmax`` for more than two classes."""
         return "softmax" if self.columns > 1 else name
 
 
@@ -168,7 +165,7 @@ def query_on_all(
     kind: str = "gradient",
     **more: Any,
 ) -> Query:
-    """Return a query of ``count`` noisy answers about all records, of which each has a bound."""
+    """Return a query of ``count`` noisy answers about all records, with a bound on each record."""
     noise: dict[str, Any] = {"max_norm": bound, "noise_multiplier": multiplier}
     return Query(name=name, kind=kind, sampler="full", count=count, **noise, **more)
 
@@ -184,7 +181,7 @@ def scale_query(release: float) -> Query:
 
 
 def asked_before(plan: Plan, scale: Query) -> Plan:
-    """Return a plan that asks for the scale first, and has more noise on what comes after."""
+    """Return a plan that queries the scale first, and has more noise on later answers."""
     query = plan.query("gradient")
 
     def both(value: float) -> Plan:
@@ -196,7 +193,7 @@ def asked_before(plan: Plan, scale: Query) -> Plan:
 
 
 def _shares(rows: Table, *, norm: float, most: float) -> Table:
-    """Return squared norms, in units of one; a row's does not depend on other rows."""
+    """Return squared norms, in units of ``norm`` squared; each depends on its row only."""
     return np.minimum((row_norms(rows) / norm) ** 2, most)[:, np.newaxis]
 
 
@@ -210,10 +207,9 @@ def tuned(
     settled
         Defaults for the typical norm of rows.
     query
-        Of the gradients.
+        Query of the gradients.
     weight
-        Largest weight of a class: gradients of it are so many times as long, and curve as much
-        more.
+        Largest weight of a class: its gradients are longer by this factor, and curve more by it.
     l2
         Strength of the regulariser.
     """
@@ -244,12 +240,12 @@ def plan_linear(
     loss
         ``"logistic"`` or ``"squared"``.
     n, dimension
-        Number of records, which is told, and of columns.
+        Number of records, which is public, and number of columns.
     row_norm, epsilon, delta, settings, group_size
-        Those of :func:`fit_linear`.
+        Arguments as in :func:`fit_linear`.
     release
-        Noise multiplier of one release that costs the fit's share of the target; that of the whole
-        target when omitted.
+        Noise multiplier of one release that costs the fit's share of the target; the whole target
+        when omitted.
     """
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
     if release is None:
@@ -327,31 +323,31 @@ def fit_linear(
     X, y
         Records, shape (n, d), with a constant column where there is an intercept, and their labels
         or targets, shape (n,); in memory or in partitions of a cluster. A record with a number that
-        is not finite, or of another class, is blank. The number n is told.
+        is not finite, or of another class, is zeroed out. The number n is public.
     row_norm
-        Bound > 0 on the L2 norm of records, needed without a plan of its own. Of longer ones no
-        more is counted.
+        Bound > 0 on the L2 norm of records, needed without a plan of its own. Longer records count
+        for no more.
     epsilon, delta
-        The target, > 0 and in (0, 1); neighbors differ by one record that is there or blanked
-        (``"replace-special"``). That of the plan where one is given.
+        The target, > 0 and in (0, 1); neighbors differ by one record that is there or zeroed out
+        (``"replace-special"``). The plan's target where a plan is given.
     settings
         A :class:`LinearSettings`.
     plan
-        That of :func:`plan_linear`, where it was made before; or any other for a linear model,
-        which is run as it is. A query of the name ``SCALE`` is asked first.
+        Plan of :func:`plan_linear` that was made before, or any other plan for a linear model,
+        which is run as it is. A query of the name ``SCALE`` comes first.
     guess
-        Norm > 0 that a plan takes rows to have. They are multiplied by one number, the same for
-        all, so that they have it as far as that query tells; without a guess, clip and rate follow
-        from what it tells.
+        Norm > 0 that a plan assumes for rows. Rows are multiplied by one number, the same for all,
+        so that they have this norm as far as the query ``SCALE`` shows. Without a guess, clip and
+        rate follow from that query's answer.
     group_size
-        Records of one person at most, >= 1.
+        Largest number of records of one person, >= 1.
     owners
         Number of the person of each record, shape (n,), where sums of a person's gradients are
         clipped.
     initial
-        A start that was released; the origin when omitted.
+        Start that was released; the origin when omitted.
     callback, store, seed
-        Those of :func:`dpcal.optim.run`.
+        Arguments as in :func:`dpcal.optim.run`.
 
     Returns
     -------
@@ -386,7 +382,7 @@ def fit_linear(
     with prepaid(plan):
         typical = norm
         if plan.queries[0].name == SCALE:
-            # A kept file refuses a seed that it has seen: the question takes a child of the seed.
+            # A kept file refuses a seed that it has seen: this query takes a child of the seed.
             asked = how if store is None else {**how, "seed": spawned(seed, 2)[0]}
             typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **asked)
         if "one_release" in plan.parameters:
@@ -459,7 +455,7 @@ def _stepped(
 def _typical_norm(
     X: Any, plan: Plan, bound: float | None, *, seed: Seed, store: Store
 ) -> tuple[float, Sequence[Query]]:
-    """Return the root mean square norm of rows, with noise, and what was asked for it.
+    """Return the root mean square norm of rows, with noise, and the ledger's entries for it.
 
     ``bound`` is the unit of the norms that the plan's query is about; one when None.
     """
@@ -500,14 +496,14 @@ def _of_classes(rows: Table, labels: NDArray[Any], *, classes: NDArray[Any]) -> 
 
 
 def _loss_of(rows: Table, y: NDArray[Any], *, settings: LinearSettings) -> Any:
-    """Return the loss of records that are known and of these classes; others are blank."""
+    """Return the loss of records that are known and of these classes; others are zeroed out."""
     given: dict[str, Any] = {"fit_intercept": settings.fit_intercept, "l2": settings.l2}
     if settings.classes is None:
         return Squared(rows, y, **given)
     classes = np.asarray(settings.classes)
     code = codes("y", y, classes)
     known = finite_rows(rows) & (code >= 0)
-    # A blank record's gradient is zero, whatever its label is, also at the intercept. Gradients are
+    # A zeroed-out record has a zero gradient for any label, also at the intercept. Gradients are
     # weighted and then clipped, so that a record moves the sum by the clip at most.
     rows = blanked(rows, known, math.nan if settings.fit_intercept else 0.0)
     labels = classes[np.where(known, code, 0)]

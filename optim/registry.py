@@ -1,4 +1,4 @@
-"""Which optimizers exist, for which problems, and with which public knowledge? Their rows.
+"""The registry of optimizers: a row for each, with its problems and its public knowledge.
 
 >>> from dpcal import calibrate, optim
 >>> row = OPTIMIZERS["noisy_gd"]
@@ -7,9 +7,9 @@
 >>> row.build() is calibrate.noisy_gd, row.optimizer() is optim.noisy_gd
 (True, True)
 
-An optimizer is one file: its row and its algorithm. A row is read where its optimizer is,
-and no other is loaded for it. Other packages enter theirs by :func:`register`, or by an entry point
-of its name in the group ``dpcal.optimizers``, whose object is the row.
+An optimizer is one file: its row and its algorithm. Each row is read where its optimizer is, and no
+other module is loaded for it. Other packages enter an optimizer by :func:`register`, or by an entry
+point of its name in the group ``dpcal.optimizers`` with the row as its object.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from dpcal.optim.algorithms import Optimizer
 
 __all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find", "known", "register", "spender"]
 
-# Entry points of other packages whose objects are rows.
 _GROUP = "dpcal.optimizers"
 
 
 class _Rows(Mapping[str, Optimizer]):
-    """Rows by name; each is the attribute of its optimizer, whose module is loaded for it."""
+    """Rows by name; a row is an attribute of its optimizer, and its module is loaded for it."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -51,17 +50,16 @@ OPTIMIZERS = _Rows(
     *("correlated_dpsgd", "dp_rgda", "dp_sgda", "privatediff", "sto_spider", "ada_dp_spider"),
 )
 
-# Methods that choose among known points: no command trains with them.
+# Methods that choose among known points; no command trains with them.
 SELECTIONS = _Rows("select_point")
 
-# Rows that were registered, by name.
 _ENTERED: dict[str, Optimizer] = {}
 
 
 def register(row: Optimizer) -> Optimizer:
     """Enter an optimizer of your own, in place of an earlier one of its name; return its row.
 
-    The row has a ``builder``, whose plans are for an optimizer of its name, and a ``function``. A
+    The row has a ``builder``, which makes plans for an optimizer of its name, and a ``function``. A
     row without one of them, or with the name of an optimizer of this package, raises a ValueError.
     """
     if row.builder is None or row.function is None:
@@ -73,7 +71,7 @@ def register(row: Optimizer) -> Optimizer:
 
 
 def known() -> dict[str, Optimizer]:
-    """Return all optimizers, registered ones and those of installed packages too, by name."""
+    """Return all optimizers by name, with registered ones and ones of installed packages."""
     return {**OPTIMIZERS, **_entered()}
 
 
@@ -92,7 +90,7 @@ def spender(name: str) -> Callable[..., Any]:
 
 
 def _entered() -> dict[str, Optimizer]:
-    """Return the rows that are not this package's own, after those of installed packages."""
+    """Return the rows of other packages, with the entry points of installed packages."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=_GROUP):

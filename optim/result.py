@@ -1,4 +1,4 @@
-"""What does a private run return? Parameters, a trace without leaks, the ledger, the plan.
+"""The result of a private run: parameters, a trace without leaks, the ledger, the plan.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -35,15 +35,15 @@ __all__ = ["Result", "Trace"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """Rows on how a run went, shape (r,) each: functions of released iterates alone.
+    """Rows on how a run went, shape (r,) each: functions of released iterates only.
 
     Parameters
     ----------
     step
         Steps taken, increasing.
     norm, distance
-        L2 norm of the iterate, and its L2 distance from that of the row before; at first, from the
-        start.
+        L2 norm of the iterate, and its L2 distance from the iterate of the row before; in the first
+        row, from the start.
     """
 
     step: NDArray[np.int64]
@@ -72,21 +72,22 @@ class Result(Priced):
     complete, message
         Whether the run ended as planned, and a sentence on how it ended.
     status
-        The same in a word. ``"finished"``: it took all its planned steps; ``"ended"``: by its own
-        rule before that; ``"stopped"``: by the callback, or because iterates or answers were not
-        finite. Optimizers that test their point have more words:
+        The end of the run in a word. ``"finished"``: it took all its planned steps; ``"ended"``: by
+        its own rule before that; ``"stopped"``: by the callback, or because iterates or answers
+        were not finite. Optimizers that test their point have more words:
         :class:`dpcal.optim.second_order.gauss_psgd.SecondOrderResult`.
     early
         Whether released values decided when the run ended, as with a stopping rule. Such a run
         costs all that was planned, because its end is one of its outputs.
     seed_given
-        Whether a seed was given. Then the run can be reproduced, and it is private only against
-        those who neither know nor guess the seed.
+        Whether a seed was given. With a seed you can reproduce the run. It is then private only
+        against attackers who neither know nor guess the seed.
     noise
-        ``"discrete"``, of every oracle of this package; or ``"gaussian"``, of another one that does
-        not say otherwise: against traces of floating point the claim does not hold.
+        ``"discrete"`` for every oracle of this package, or ``"gaussian"`` for another oracle that
+        does not state its noise: the claim does not hold against traces of floating point.
     read_from_data
-        Names of what was read off the records, as ``("classes",)``: no claim covers it.
+        Names of the properties that were read off the records, as ``("classes",)``: no claim covers
+        them.
     """
 
     w: NDArray[np.float64]
@@ -110,7 +111,7 @@ class Result(Priced):
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """Return what a run gave, at most 24 lines of at most 100 characters."""
+        """Return the outcome of the run, at most 24 lines of at most 100 characters."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         own = {
             name: _size_of(value)
@@ -127,19 +128,19 @@ class Result(Priced):
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
-        """The runs that are charged to each silo's records: this one, of the only silo."""
+        """The runs that are charged to each silo's records: only this run, of the only silo."""
         return ((self,),)
 
     def verify(self) -> None:
         """Refuse, by LedgerMismatch, a ledger that is not the plan's.
 
-        It must be equal to the plan if the run is complete, and within it otherwise.
+        The ledger must be equal to the plan if the run is complete, and within it otherwise.
         """
         check_ledger(self.ledger, self.plan, exact=self.complete and not self.early)
 
     @property
     def event(self) -> DpEvent:
-        """The event of the run: that of the ledger, or of the whole plan if it ended ``early``."""
+        """The event of the run: the ledger's, or the whole plan's if the run ended ``early``."""
         return self.under()[0]
 
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:

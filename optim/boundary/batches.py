@@ -1,7 +1,8 @@
-"""Which records is an answer about? Samples, parts of a partition, rounds of correlated noise.
+"""The batches of records for answers: samples, parts of a partition, rounds of correlated noise.
 
-Batches are drawn from the law that the accountant prices. They never depend on the contents of
-records; where records are sampled independently, they do not depend on other records either.
+Batches are drawn from the sampling law that the accountant accounts for. Batches never depend on
+the contents of records. Where records are sampled independently, they do not depend on other
+records either.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.calibrate import Correlation, Query
@@ -52,20 +53,20 @@ class Rounds:
     Parameters
     ----------
     sampling
-        Generator of batches, for this query alone.
+        Generator of batches, for this query only.
     stream
         Its rows of noise.
     everyone
-        That of :class:`Batches`.
+        Function that returns the row numbers of all n records, as in :class:`Batches`.
 
     Attributes
     ----------
     batch
         Row numbers of the round that was begun last.
     noise
-        Its row of noise, shape (dimension,), in whole steps.
+        The round's row of noise, shape (dimension,), in whole steps.
     digits
-        How many bits finer these steps are than those of sums.
+        Number of bits by which these steps are finer than the steps of sums.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Batches:
     plan, dimension, streams
         The plan, the number of parameters, and the random streams of the run.
     n
-        Number of records, of which the plan may have a public number.
+        Number of records, for which the plan may have a public number.
     parts
         The partitions of the plan's disjoint queries; new ones when omitted.
     everyone
@@ -143,7 +144,7 @@ class Batches:
     def rounds(self) -> dict[str, Rounds]:
         """The rounds of each query with correlated noise, by its name."""
         correlated = [query for query in self._plan.queries if query.correlation is not None]
-        # Each query has a stream of its own, which neither other queries nor a resumption change.
+        # Each query has its own stream, so that other queries and a resumption do not change it.
         children = self._streams.samplings(len(correlated))
         return {
             query.name: Rounds(
@@ -158,7 +159,7 @@ class Batches:
 
     @cached_property
     def epochs(self) -> dict[str, Iterator[Rows]]:
-        """The batches of each query with independent noise that hang together by epochs."""
+        """The batches of each query that samples by epochs and has independent noise."""
         return {
             query.name: query.sampling.batches(
                 self._n,
@@ -184,8 +185,8 @@ class Batches:
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.
 
-        Of correlated noise each call begins the next round, which is over then: neither its batch
-        nor its row of noise is used again. Of an epoch each call takes the next batch.
+        For correlated noise, each call begins the next round and uses it up: neither its batch nor
+        its row of noise is used again. For epochs, each call takes the next batch.
         """
         if query.correlation is not None:
             rounds = self.rounds[query.name]
@@ -197,7 +198,7 @@ class Batches:
             return self._everyone
         if query.epoch is not None:
             batch = next(self.epochs[query.name], None)
-            _check_whole(batch is not None, True)  # drawing an epoch ends where it is interrupted
+            _check_whole(batch is not None, True)
             assert batch is not None
             return batch
         return query.sampling.draw(self._n, self._streams.sampling)
@@ -223,7 +224,7 @@ class Parts:
     @cached_property
     def _order(self) -> dict[str, RandomOrder]:
         """A random order of the records for each partition, made when it is first needed."""
-        # A long order is drawn while it is handed out, and so has a stream of its own.
+        # A long order is drawn while it is handed out, so it has its own stream.
         streams, n = self._streams, self._n
         if not is_long(n):
             return {name: RandomOrder(n, streams.parting) for name in self._names}
@@ -241,7 +242,7 @@ class Parts:
             )
 
     def allot(self, query: Query, count: int, spent: int) -> None:
-        """Set the parts of ``count`` answers aside, to be taken one by one."""
+        """Set the parts of ``count`` answers aside; each answer takes one."""
         name, size = _partition(query), query.batch_size or 0
         fresh = _new_parts(query, count, spent)
         for answer in range(spent, spent + count):
@@ -257,7 +258,7 @@ class Parts:
 
 
 def _check_whole(done: int, begun: int) -> None:
-    """Refuse to go on after an interruption, by which later batches or noise had another law."""
+    """Refuse to go on after an interruption: later batches or noise would have another law."""
     if done != begun:
         raise RuntimeError("an answer was interrupted while it was drawn: make a new oracle.")
 

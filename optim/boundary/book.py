@@ -1,9 +1,9 @@
-"""What may still be spent on these records? A budget book: one file for all runs about a data set.
+"""The budget book: one file for all runs about a data set, with the total that they may spend.
 
-A total (epsilon, delta) is written once. The book admits a run before a record is read: its whole
-plan is composed with the plans of all runs before it, and it is refused if that overruns the total.
-A run that is admitted has a row, on the disk, before its first answer. A run that was killed,
-interrupted or diverged keeps its row and its cost. Only a run without an answer is free.
+A total (epsilon, delta) is written once. The book admits a run before a record is read: it composes
+the run's whole plan with the plans of all earlier runs, and refuses the run if they overrun the
+total. A run that is admitted has a row, on the disk, before its first answer. A run that was
+killed, interrupted or diverged keeps its row and its cost. Only a run without an answer is free.
 
 >>> import tempfile
 >>> from dpcal import optim
@@ -26,17 +26,17 @@ dpcal.errors.BudgetExceeded: This run would bring what is spent on these records
 The meaning of the total depends on how runs are chosen:
 
 ============ =============================== ===================================================
-composition  a run may be chosen with a look theorem
-             at what earlier runs released
+composition  a run may depend on             theorem
+             results of earlier runs
 ============ =============================== ===================================================
-``exact``    no                              all plans as one mechanism, to its certified price
+``exact``    no                              all plans as one mechanism, to its certified cost
 ``renyi``    yes                             Renyi filter (Feldman and Zrnic 2021; Lecuyer 2021)
 ``zcdp``     yes, Gaussian answers only      zCDP filter (Whitehouse, Ramdas, Rogers and Wu 2023)
 ``gdp``      yes, Gaussian answers only      GDP filter (Smith and Thakurta 2022)
 ============ =============================== ===================================================
 
-The file holds a key, and tags of seeds and of records under that key. It is a secret, because
-guesses can be tested against the tags. It holds only the runs that were given the book.
+The file holds a key, and tags of seeds and of records under that key. The file is a secret, because
+guesses can be tested against the tags. The book holds only the runs that were given it.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class BookedRun:
     Attributes
     ----------
     number, label
-        1 for the first run in the book; and the name of the run.
+        Number of the run, 1 for the first in the book; and its name.
     started, ended
         Dates and times, in ISO 8601; ``ended`` is None for a run that goes on, or was killed.
     plan
-        Its plan, or its event; all of it is charged.
+        Plan or event of the run, charged as a whole.
     ledger
-        Its answers; None if only the event of ``plan`` is known, and before its end, unless it was
-        opened again.
+        Answers of the run. None if only the event of ``plan`` is known, and before the run ends,
+        unless it was opened again.
     """
 
     number: int
@@ -143,19 +143,19 @@ class BudgetBook:
     Parameters
     ----------
     path
-        Of the file. It is made if there is none, and then a total must be given.
+        Path of the file. The file is made if there is none, and then you must give a total.
     epsilon, delta
         The total of a new book: epsilon > 0 and delta in (0, 1). For an existing book, None or
         its own; :meth:`change_total` changes it.
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the first run
-        that is charged when omitted. Runs under another relation are refused.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; the relation of the
+        first charged run when omitted. Runs under another relation are refused.
     composition
         ``"exact"`` (for a new book when omitted), ``"renyi"``, ``"zcdp"`` or ``"gdp"``.
     records
-        The data set: a path of a file, or arrays. The first ones are entered, as a keyed digest,
-        into a new book now, and into one without records with the first run that answers; later
-        ones must be in it. See :meth:`add_records`.
+        The data set: a path of a file, or arrays. The first records are entered as a keyed digest:
+        into a new book at once, into a book without records with the first run that answers. Later
+        records must be in the book. See :meth:`add_records`.
     """
 
     def __init__(
@@ -175,7 +175,6 @@ class BudgetBook:
             "composition": composition,
         }
         told = {name: value for name, value in given.items() if value is not None}
-        # Whatever is out of range is refused before there is a file.
         asked = Account(**{"epsilon": 1.0, "delta": 0.5, **told})
         self._file = BookFile(path)
         self._pending: tuple[str, str] | None = None
@@ -186,7 +185,6 @@ class BudgetBook:
                 raise ValueError(
                     f"There is no {self._file}; a new one needs its total, epsilon and delta."
                 )
-            # A total that its filter cannot hold is refused now, before the first run.
             asked.left()
             self._file.begin(asked)
         self._check(told)
@@ -228,7 +226,7 @@ class BudgetBook:
 
     @property
     def neighboring_relation(self) -> str | None:
-        """Neighbouring relation of data sets; None as long as the first run is to tell it."""
+        """Neighbouring relation of data sets; None until the first run fixes it."""
         return self.account.neighboring_relation
 
     @property
@@ -240,8 +238,9 @@ class BudgetBook:
     def group_size(self) -> int:
         """Largest number of records of a person whom a charged run is about.
 
-        All runs are priced for such a person. A run about single records limits nobody's number of
-        records, so beside it the claim is about persons who have at most so many.
+        The cost of every run is computed for such a person. A run about single records does not
+        limit a person's number of records. Next to such a run, the claim is about persons who have
+        at most this many records.
         """
         return self.account.group_size
 
@@ -254,7 +253,7 @@ class BudgetBook:
 
     @property
     def totals(self) -> tuple[tuple[str, float, float], ...]:
-        """Every total that the book had: since when, epsilon, delta."""
+        """Every total that the book had: its date, epsilon and delta."""
         rows = self._file.snapshot().totals
         return tuple((row["since"], row["epsilon"], row["delta"]) for row in rows)
 
@@ -264,7 +263,7 @@ class BudgetBook:
         return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
 
     def unfinished(self) -> tuple[str, ...]:
-        """Return a sentence for each run that has no end in the book; it is charged whole."""
+        """Return a sentence for each run without an end in the book; its whole plan is charged."""
         return tuple(
             f"run {run.number} ({run.label}, since {run.started}) goes on, or was killed: it is "
             f"charged as planned, epsilon {run.plan.epsilon:g} at delta {run.plan.delta:g}"
@@ -275,17 +274,18 @@ class BudgetBook:
     def spent(self, delta: float | None = None) -> Epsilon:
         """Return the certified epsilon of all runs in the book, at the total's delta or another.
 
-        It is the exact composition of their plans. It holds if no run was chosen by results of
-        earlier runs; see :meth:`spent_whatever_was_chosen`.
+        The epsilon is the exact composition of their plans. It holds if no run was chosen by
+        results of earlier runs; see :meth:`spent_whatever_was_chosen`.
         """
         return self.account.spent(delta)
 
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon at the total's delta that holds however runs were chosen.
 
-        It is that of an :class:`dpcal.accountants.Odometer`: larger than :meth:`spent`, and valid
-        if later runs, and the time to stop, depend on results of earlier runs. UnsupportedEvent is
-        raised for correlated noise on random batches, which has no Renyi divergence here.
+        The epsilon is from an :class:`dpcal.accountants.Odometer`. It is larger than :meth:`spent`,
+        and valid if later runs, and the time to stop, depend on results of earlier runs.
+        UnsupportedEvent is raised for correlated noise on random batches, which has no Renyi
+        divergence here.
         """
         return self.account.spent_whatever_was_chosen()
 
@@ -293,7 +293,7 @@ class BudgetBook:
         """Return the epsilon, at the total's delta, of one more Gaussian run that would fit.
 
         Runs compose to less than the sum of their epsilons, so this is not the difference of the
-        total and :meth:`spent`. It is rounded down, and 0 if nothing fits.
+        total and :meth:`spent`. The epsilon is rounded down, and 0 if nothing fits.
         """
         return self.account.left()
 
@@ -310,11 +310,12 @@ class BudgetBook:
         label: str = "",
         every: int = 1,
     ) -> PrivateOracle:
-        """Return an oracle whose run is in the book.
+        """Return an oracle with its run in the book.
 
-        The run's row is written before its first answer, which is refused if other runs have used
-        the total up by then. It is completed when the run ends, when the oracle is dropped, or when
-        the interpreter exits. If the process is killed the row charges the whole plan.
+        The run's row is written before its first answer. That answer is refused if other runs have
+        used up the total by then. The row is completed when the run ends, when the oracle is
+        dropped, or when the interpreter exits. If the process is killed the row charges the whole
+        plan.
 
         Parameters
         ----------
@@ -323,7 +324,7 @@ class BudgetBook:
         label
             Name of the run in the book; the optimizer's name when omitted.
         every
-            Answers of a transaction of the file that holds them; see :meth:`with_store`.
+            Number of answers in a transaction of the run's file; see :meth:`with_store`.
 
         Raises
         ------
@@ -363,16 +364,16 @@ class BudgetBook:
         return made
 
     def add_records(self, records: Records, name: str | None = None) -> None:
-        """Enter records that are about the same people: a corrected file, or another form of it.
+        """Enter records about the same people: a corrected file, or another form of it.
 
-        They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
-        omitted.
+        Records are a path of a file, or arrays. ``name`` is their name in the book; a file's name
+        when omitted.
         """
         row = (self._tag("records", bytes_of(records)), name or name_of(records), moment())
         self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
-        """Change the total, epsilon >= 0 and delta in (0, 1); None leaves one of them unchanged.
+        """Change the total, epsilon >= 0 and delta in (0, 1); None leaves a number unchanged.
 
         The book keeps the former total, with its date. A book that composes by a filter and holds a
         run raises a ValueError: a filter's theorem needs a total fixed before the first run.
@@ -414,15 +415,15 @@ class BudgetBook:
     def about(self, records: Records) -> Self:
         """Return this book, for runs about these records, a path of a file or arrays.
 
-        A ValueError is raised if the book is about others. If it has none, these are entered with
-        the first run that answers: what is refused leaves the book as it is.
+        A ValueError is raised if the book is about other records. If the book has no records, these
+        are entered with the first run that answers: a refused run leaves the book as it is.
         """
         self._pending = self._tag("records", bytes_of(records)), name_of(records)
         self._entries(self._file.snapshot())
         return self
 
     def _entries(self, now: Snapshot) -> list[Statement]:
-        """Return what enters the records of the next run; refuse others than the book's."""
+        """Return statements that enter the next run's records; refuse others than the book's."""
         known = {row["tag"] for row in now.records}
         if self._pending is None or self._pending[0] in known:
             return []
@@ -442,8 +443,8 @@ class BudgetBook:
         return hmac.new(key, role.encode() + b"\0" + secret, hashlib.sha256).hexdigest()
 
     def _enter(self, oracle: PrivateOracle, label: str) -> None:
-        """Refuse a run, or have its row written before its first answer, or that refused."""
-        if observers.observed():  # it is not released, and costs nothing
+        """Refuse a run, or have its row written or the run refused before its first answer."""
+        if observers.observed():
             self.check(oracle.plan)
             return
         plan, streams, owed = oracle.plan, oracle._streams, oracle._owed
@@ -462,7 +463,7 @@ class BudgetBook:
                 )
             if row is None:
                 return self._written(now, plan, label or plan.optimizer, seed, root, None)
-            if row["plan"] != plan.to_json():  # it goes on from its store
+            if row["plan"] != plan.to_json():
                 number = row["number"]
                 raise LedgerMismatch(f"run {number} in the budget book has another plan.")
             return []
@@ -473,7 +474,7 @@ class BudgetBook:
         def pay() -> None:
             if owed is not None:
                 owed()
-            # What was decided at the opening holds unless another process has written since.
+            # The decision at the opening holds unless another process has written since.
             if not (statements and self._file.write(now.version, *statements)):
                 self._file.decide(entered, *same)
 
@@ -482,7 +483,7 @@ class BudgetBook:
         oracle._ends = ends
 
     def _written(self, now: Snapshot, plan: Plan | Charge, *row: str | None) -> list[Statement]:
-        """Return what writes a row, and the records of the next run, if the plan fits."""
+        """Return statements that write a row and the next run's records, if the plan fits."""
         order = now.account.admit(plan).order
         label, *rest = row
         columns = "label, started, plan, seed, root, ended"
@@ -495,7 +496,7 @@ class BudgetBook:
     def charge(self, charge: Charge) -> None:
         """Write the row of a charge before anything is released, or refuse it as ``check`` does.
 
-        What is observed is not released, and costs nothing.
+        Under an observer nothing is released, and the charge costs nothing.
         """
         if observers.observed():
             self.check(charge)
@@ -507,7 +508,7 @@ class BudgetBook:
     def _complete(self, root: str, ledger: Ledger, process: int) -> None:
         """Complete a run's row, in the process that opened it; warn if this fails.
 
-        A run without an answer has none. The row has the largest of its ledgers: a run that ends
+        A run without an answer has no row. The row keeps the run's largest ledger: a run that ends
         before it has caught up with its file is charged for the answers in the file.
         """
         if process != os.getpid():

@@ -1,4 +1,4 @@
-"""What does a budget book hold at one moment, and how is it changed?
+"""The content of a budget book's file at one moment, and its changes.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -30,10 +30,9 @@ __all__ = ["BookFile", "Row", "Snapshot", "moment", "run_of"]
 
 Row = dict[str, Any]
 
-# Columns of texts, and of texts that a run has at its end.
 _RUN, _END = ("label", "started", "plan"), ("ended", "ledger")
 
-# Every admission composes all plans, so each is read from its JSON only once in a process.
+# Every admission composes all plans, so a process reads each plan's JSON only once.
 run_of = lru_cache(maxsize=2**14)(charge_of)
 
 
@@ -41,8 +40,8 @@ class Snapshot(NamedTuple):
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, the rows of the tables ``totals`` and ``records``, the rows of the ``runs`` that
-    were asked for, and the ``account`` of all runs.
+    book by name, the rows of the tables ``totals`` and ``records``, the selected rows of the
+    ``runs``, and the ``account`` of all runs.
     """
 
     version: int
@@ -64,12 +63,11 @@ class BookFile(KeptFile):
         super().__init__(path, "budget book")
 
     def begin(self, account: Account) -> None:
-        """Make a book of this account, which is empty, unless there is a book."""
+        """Make a book of this empty account, unless there is a book."""
         facts = {
             "version": "0",
             "key": secrets.token_hex(32),
             "made": moment(),
-            # Empty: that of the first run.
             "neighboring_relation": account.neighboring_relation or "",
             "composition": account.composition,
         }
@@ -80,7 +78,7 @@ class BookFile(KeptFile):
     def snapshot(self, which: str = "FALSE", *values: Any) -> Snapshot:
         """Return the content of the book at one moment; ValueError if it is not a budget book.
 
-        Rows of those runs are returned that an SQL condition names, with its values.
+        The snapshot has the rows of the runs that an SQL condition selects, with its values.
         """
         with self.opened() as file:
             file.execute("BEGIN")
@@ -117,9 +115,9 @@ class BookFile(KeptFile):
     def decide(
         self, decide: Callable[[Snapshot], list[Statement]], which: str = "FALSE", *values: Any
     ) -> None:
-        """Write what ``decide`` makes of the book's content, anew if it has changed meanwhile.
+        """Write the statements of ``decide``; decide anew if the book has changed meanwhile.
 
-        The other arguments are those of :meth:`snapshot`.
+        The other arguments are as in :meth:`snapshot`.
         """
         while True:
             now = self.snapshot(which, *values)
@@ -130,7 +128,7 @@ class BookFile(KeptFile):
     def write(self, version: int, *statements: Statement) -> bool:
         """Write statements in one transaction, and return True, if the book's version is this one.
 
-        They are then on the disk. If they cannot be written nothing is.
+        On return the statements are on the disk. If they cannot be written, nothing is written.
         """
         with self.opened() as file, self.writing(file):
             (now,) = file.execute("SELECT value FROM about WHERE name = 'version'").fetchone()

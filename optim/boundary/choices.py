@@ -1,4 +1,4 @@
-"""Which labels occur, and where is the median? The part of the boundary for noisy choices.
+"""Private choices and totals: labels that occur, quantiles of a column, totals of cells.
 
 An answer here is not a sum with noise: it is one of many candidates. Like ``PrivateOracle``, a
 :class:`PrivateChoices` sees records and noise, and writes the ledger before it reads a record.
@@ -11,7 +11,7 @@ An answer here is not a sum with noise: it is one of many candidates. Like ``Pri
 >>> choices.labels("labels").tolist()
 ['no', 'yes']
 
-How many records are in each cell, and what their numbers add up to, a :class:`PrivateTotals` says:
+A :class:`PrivateTotals` returns the number of records in each cell and the sum of their numbers:
 
 >>> query = Query(name="stay", kind="total", sampler="full", max_norm=30.0, noise_multiplier=2.0,
 ...               count=1)
@@ -49,30 +49,28 @@ __all__ = ["Cells", "PrivateChoices", "PrivateTotals"]
 
 Integers = NDArray[np.int64]
 
-# Every value is moved by at most half of this share of its column's bounds, because columns often
-# hold one value many times, and a median needs points between equal values. A smaller share costs
-# accuracy: its logarithm, 14, is the cost in units of the scale of the noise on scores.
+# Twice the most that a value is moved, as a share of its column's bounds: a median needs points
+# between equal values. Its logarithm, 14, is a cost in units of the scale of noise on scores.
 _SPREAD = 1e-6
 
-# Discrete noise: a count of one is so many whole numbers, and an interval between cuts has so many
-# points. Both are powers of two.
+# Whole numbers for a count of one, and points of an interval between cuts: powers of two.
 _ONE = 1 << 20
 _POINTS = 1 << 52
 
-# Rounding a Gaussian to the discrete one moves it by at most so many whole numbers, but with a
-# probability below 2^-700: a threshold that is higher by as much is passed no more often.
+# Rounding a Gaussian to the discrete one moves it by at most this many whole numbers, except with a
+# probability below 2^-700. A threshold that is higher by as much is passed no more often.
 _ROUNDING = 64
 
-# Relative: a weight in double precision is off by less.
+# Bound on the relative error of a weight in double precision.
 _OFF = 1e-6
 
-# Bits of the coins that accept what such weights propose.
+# Bits of the coin that accepts a proposal.
 _COIN = 192
 
-# Shares are rounded to multiples of one over it.
+# Shares are multiples of one over this number.
 _SHARES = 1 << 20
 
-# More records than there are, whose number may be secret.
+# Above any number of records, which may be secret.
 _MOST_RECORDS = 1 << 40
 
 
@@ -82,23 +80,24 @@ class PrivateChoices(Admits):
     Parameters
     ----------
     records
-        Labels, shape (n,), or numbers, shape (n, d), here or in partitions of a cluster
-        (:mod:`dpcal.optim.objectives.placed`); n is the plan's, or a ValueError is raised, unless
-        the plan's is public. Of partitions, quantiles take a whole column into memory here.
-        Labels and numbers that are not finite, or of another type, are not counted.
+        Labels, shape (n,), or numbers, shape (n, d), in memory or in partitions of a cluster
+        (:mod:`dpcal.optim.objectives.placed`). A ValueError is raised if n is not the plan's,
+        unless the plan's n is public. For partitions, quantiles take a whole column into memory
+        here. Labels and numbers that are not finite, or of another type, are not counted.
     known
-        Which records count, shape (n,); the others are blank. All of them when omitted.
+        Mask of the records that count, shape (n,); the others are ignored. All records count when
+        omitted.
     plan
-        The queries, with their counts and their noise. An answer beyond them raises
-        BudgetExceeded, and no record is read for it.
+        Queries, with their counts and their noise. An answer beyond them raises BudgetExceeded, and
+        no record is read for it.
     seed
-        That of :func:`dpcal.optim.run`.
+        Seed as in :func:`dpcal.optim.run`.
 
     Notes
     -----
     Counts have discrete Gaussian noise, and choices are drawn from their law in whole numbers, both
-    from cryptographic words. A delta that is too small beside the noise's distance from its law
-    raises UnsupportedEvent.
+    from cryptographic words. UnsupportedEvent is raised if delta is too small next to the distance
+    of the noise from its law.
     """
 
     def __init__(
@@ -122,7 +121,6 @@ class PrivateChoices(Admits):
         self._begin_ledger(plan)
         self._answer = observers.seen().choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
-        # Answers of several threads are written, and given, one after the other.
         self._lock = Lock()
         self._owed = budget.owed(plan)
 
@@ -135,7 +133,7 @@ class PrivateChoices(Admits):
         return digest_of(kept) if self._known.all() else digest_of(kept, self._known)
 
     def labels(self, query: str, column: int | None = None) -> NDArray[Any]:
-        """Return the labels whose noisy counts exceed the query's threshold, in sort order.
+        """Return the labels with noisy counts above the query's threshold, in sort order.
 
         ``query`` is the name of a query of kind ``"labels"``, and ``column`` the number of a column
         of records that have several.
@@ -175,10 +173,10 @@ class PrivateChoices(Admits):
     ) -> Vector:
         """Return a private quantile of a column in each interval between neighboring cuts, (k,).
 
-        A record lies in one interval at most, so that all of them together cost one answer. In an
+        A record lies in one interval at most, so all intervals together cost one answer. In an
         interval that holds m values, a point t has the score ``-|#(values < t) - share m|``, which
-        one record moves by at most max(share, 1 - share); t is drawn with a density proportional to
-        ``exp(score / (noise_multiplier * max_norm))``.
+        one record moves by at most max(share, 1 - share). The point is drawn with a density
+        proportional to ``exp(score / (noise_multiplier * max_norm))``.
 
         Parameters
         ----------
@@ -187,10 +185,11 @@ class PrivateChoices(Admits):
         cuts
             Shape (k + 1,), nondecreasing; a function of public or released values.
         query
-            Name of a query of kind ``"selection"`` in the plan, with ``max_norm`` at least what a
-            record moves a score by.
+            Name of a query of kind ``"selection"`` in the plan. Its ``max_norm`` is at least the
+            amount by which a record moves a score.
         shares
-            In (0, 1), one or one for each interval, public; NaN where no point is asked for.
+            Public shares in (0, 1), one for all intervals or one for each; NaN where you want no
+            point.
 
         References
         ----------
@@ -239,7 +238,6 @@ class PrivateChoices(Admits):
             values = kept + _SPREAD * width * spread
             if self._known is not None:
                 values = blanked(values, self._known, math.nan)
-            # Those that are not numbers come last, beyond all cuts.
             self._spread[column] = np.sort(values)
         return self._spread[column]
 
@@ -248,7 +246,6 @@ class PrivateChoices(Admits):
         width = high - low
         if not width:
             return low
-        # Dividing first keeps the place of a value from overflowing.
         shares = np.clip((np.clip(values, low, high) - low) / width, 0.0, 1.0)
         ends = np.concatenate([[0], (shares * _POINTS).astype(np.int64), [_POINTS]])
         lengths = np.diff(ends)
@@ -273,9 +270,9 @@ def _whole_shares(shares: ArrayLike, count: int) -> list[int | None]:
 def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.random.Generator) -> int:
     """Draw i with probability proportional to ``lengths[i] exp(-steps[i] / scale)``.
 
-    Weights in double precision, rounded up to whole numbers, propose; a coin of 192 bits, computed
-    in ball arithmetic for the one that is proposed, accepts with the share of its proposal that it
-    is due. At least one length is positive.
+    Weights in double precision, rounded up to whole numbers, propose an index. A coin of 192 bits,
+    computed in ball arithmetic for that index, accepts it with a probability proportional to its
+    exact weight over its proposed weight. At least one length is positive.
     """
     from flint import arb, fmpq
 
@@ -299,8 +296,8 @@ def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.rando
                 return int(here)
 
 
-# A query's bound is so many steps of the grid that numbers are rounded onto: a power of two, so
-# that whole numbers are exact, and sums of 2^32 records are below 2^53.
+# Steps of the grid in a query's bound: a power of two keeps whole numbers exact, and sums of 2^32
+# records are below 2^53.
 _STEPS = 1 << 20
 
 _KINDS = ("total", "laplace total")
@@ -308,7 +305,7 @@ _KINDS = ("total", "laplace total")
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Of each record the one cell that it is in, and the number that it adds there.
+    """The cell of each record, at most one, and the number that the record adds there.
 
     Parameters
     ----------
@@ -317,8 +314,8 @@ class Cells:
     count
         Number of cells, public.
     values
-        Shape (n,), clipped to the query's bound, where what is no finite number counts as 0; None
-        where every record adds 1.
+        Numbers, shape (n,), clipped to the query's bound; a number that is not finite counts as 0.
+        None where every record adds 1.
     """
 
     places: NDArray[np.integer[Any]]
@@ -334,7 +331,6 @@ class Cells:
         with np.errstate(all="ignore"):
             shares = np.clip(self.values[inside] / bound, -1.0, 1.0)
         steps = np.rint(np.nan_to_num(shares, nan=0.0) * _STEPS)
-        # Sums of whole numbers below 2^53 are exact in doubles.
         sums = np.bincount(self.places[inside], weights=steps, minlength=self.count)
         return sums.astype(np.int64)
 
@@ -350,12 +346,12 @@ class PrivateTotals(PrivateChoices):
     Parameters
     ----------
     plan
-        The queries, with their counts and their noise.
+        Queries, with their counts and their noise.
     cells
-        Of each query, by its name: what each record adds to which cell. The number of records is
-        the plan's, or a ValueError is raised, unless the plan's is public.
+        The :class:`Cells` of the records, by the name of the query. A ValueError is raised if the
+        number of records is not the plan's, unless the plan's is public.
     seed
-        That of :func:`dpcal.optim.run`.
+        Seed as in :func:`dpcal.optim.run`.
     """
 
     def __init__(self, plan: Plan, cells: Mapping[str, Cells], *, seed: Seed = None) -> None:
@@ -386,7 +382,7 @@ class PrivateTotals(PrivateChoices):
         References
         ----------
         Dwork, McSherry, Nissim and Smith 2006, Calibrating noise to sensitivity in private data
-        analysis, section 4 (a histogram costs what one of its cells costs).
+        analysis, section 4 (a histogram costs as much as one of its cells).
         """
         kind = self.plan.query(query).kind
         asked = self._asked(query, kind if kind in _KINDS else _KINDS[0])

@@ -21,29 +21,30 @@ summation the last sum is t sqrt(2 pi) times 1 up to
     smoothing(t) = 2 sum_{j >= 1} exp(-2 pi^2 j^2 t^2),
 
 whatever c_x is (Peikert 2010, "An efficient and parallel Gaussian sampler for lattices", Theorem
-3.1, in one dimension). The factors k_i are so small that t >= 2, where smoothing(t) < 2^-112. A
-wide law is made from one table for all widths, and is wider than asked by a part in 2,500 at most
-(a part in 250 below 2^16).
+3.1, in one dimension). The factors k_i are so small that t >= 2, where smoothing(t) < 2^-112. All
+wide laws come from one table. A law is wider than its argument by one part in 2,500 at most (one
+part in 250 below 2^16).
 
-**Its price.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
-and round each of its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2
-/ (2 r^2)). The same two facts show that the result is f + X in law, up to a factor between (1 -
-e)^2 / (1 + e)^2 and its inverse for each coordinate, e = smoothing(r). Rounding is post-processing.
-So f + X is at most as revealing as the Gaussian mechanism with standard deviation sqrt(S^2 - r^2):
-in any number of dimensions, for any shift, after subsampling and under composition.
-:meth:`DiscreteNormals.covering` takes r = 2 and so prices discrete noise as a Gaussian's.
+**Its cost.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I) and round each of
+its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2 / (2 r^2)). The
+same two facts show that the result is f + X in law, up to a factor between (1 - e)^2 / (1 + e)^2
+and its inverse for each coordinate, e = smoothing(r). Rounding is post-processing. So f + X is at
+most as revealing as the Gaussian mechanism with standard deviation sqrt(S^2 - r^2): in any number
+of dimensions, for any shift, after subsampling and under composition.
+:meth:`DiscreteNormals.covering` takes r = 2, so that you account for discrete noise as for a
+Gaussian's.
 
 The same bits draw the discrete Laplace law, P(x) proportional to ``exp(-|x| / t)`` for whole x and
 a whole scale t, without any error: every decision is made with whole numbers (Canonne, Kamath and
 Steinke 2020, The discrete Gaussian for differential privacy, algorithms 1 and 2).
 
-**Its price.** The sparse vector technique and report noisy max are proved with one property of
-their noise: that a shift by k changes a probability by at most a factor ``e^(k / t)`` (Dwork and
-Roth 2014, theorem 3.23 and claim 3.9; Lyu, Su and Li 2017). Whole scores that a record moves by at
-most D steps, and this law with t = b D, have it at every shift that can occur. Ties, which real
-noise has with probability zero, go to a fixed candidate: whether one is chosen still is whether its
-noise is below a number that a record moves by at most 2 D. So both are priced as with real noise of
-scale b.
+**Its cost.** The proofs of the sparse vector technique and of report noisy max use one property of
+their noise: a shift by k changes a probability by at most a factor ``e^(k / t)`` (Dwork and Roth
+2014, theorem 3.23 and claim 3.9; Lyu, Su and Li 2017). For whole scores that a record moves by at
+most D steps, this law with t = b D has the property at every shift that can occur. Ties, which real
+noise has with probability zero, go to a fixed candidate. So a candidate is still chosen exactly if
+its noise is below a number that a record moves by at most 2 D. So both mechanisms cost as much as
+with real noise of scale b.
 
 A sum that a record moves by k whole numbers, plus this law with a whole t' >= t + 1, reveals no
 more than the Laplace mechanism of scale t at the shift k. With y within 1/2 of the place y* where
@@ -52,9 +53,9 @@ the likelihood ratio is e^epsilon, its delta at epsilon is
     1 - e^((epsilon - k / t') / 2) cosh((y - y*) / t') / cosh(1 / (2 t'))
         <= 1 - e^((epsilon - k / t') / 2) (1 - 1 / (8 t'^2)),
 
-and k / t - k / t' >= 1 / (t t') makes up for the last factor. Laplace laws are log-concave, so that
-shifts of several numbers, or by several records, one after another, cost what one shift by their
-sum costs.
+and k / t - k / t' >= 1 / (t t') makes up for the last factor. Laplace laws are log-concave. So
+shifts of several numbers, or by several records one after another, cost as much as one shift by
+their sum.
 
 >>> normals = DiscreteNormals.covering(1000.0, key=bytes(32))
 >>> normals.standard_deviation >= math.hypot(1000.0, 2.0)
@@ -84,21 +85,21 @@ __all__ = ["DiscreteNormals", "whole_laplace"]
 
 Integers = NDArray[np.int64]
 
-# Length of the table of P(X <= x), a power of two less one: 64 KiB, which fit in a second cache.
+# Entries of the table of P(X <= x), a power of two less one: 64 KiB, which fit in a second cache.
 TABLE = 8191
 # Bits of a probability in the table: 8,191 entries of it are off by at most 2^-115.
 PRECISION = 128
-# Bits of the fixed-point numbers that tables are computed with.
+# Bits of the fixed-point numbers from which tables are computed.
 _WORKING = 512
-# The largest standard deviation of a table: less than 2^-123 is beyond its ends, 13.1 of them away.
+# Largest standard deviation of a table: a mass below 2^-123 is beyond its ends, 13.1 of them away.
 WIDEST = 312.0
-# The least t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
+# Smallest t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
 SMOOTH = 2.0
-# The widest law: |X| stays below 2^61, so that sums of it with clipped records fit in 64 bits.
+# Widest law: |X| stays below 2^61, so that its sums with clipped records fit in 64 bits.
 MOST = 2.0**56
-# The narrowest law whose neighbors' laws overlap by more than the total-variation distance.
+# Narrowest law for which neighbors' laws overlap by more than the total-variation distance.
 LEAST = 0.1
-# The widest scale of Laplace noise: products with small numbers of trials stay below 2^63.
+# Widest scale of Laplace noise: products with small numbers of trials stay below 2^63.
 _WIDEST_LAPLACE = 1 << 52
 
 
@@ -108,10 +109,10 @@ class DiscreteNormals:
     Parameters
     ----------
     standard_deviation
-        In [0.1, 2^56], or a ValueError is raised: a lower bound on S, which is at most one part in
-        250 larger, and mostly less.
+        Lower bound on S, in [0.1, 2^56], or a ValueError is raised. S is larger by at most one part
+        in 250, and mostly by less.
     key
-        32 secret bytes, for this object only; a generator, whose words it takes; or None for bytes
+        32 secret bytes for this object only, a generator that supplies the words, or None for bytes
         of the operating system.
 
     Attributes
@@ -135,7 +136,7 @@ class DiscreteNormals:
             self.standard_deviation = WIDEST * _spread(self.factors) * (1 - 4e-16)
         elif asked > WIDEST:
             self.factors = _factors(asked)
-            # Rounded up: noise may be larger than the argument, never smaller.
+            # Rounded up: the noise may be larger than the argument, never smaller.
             self._narrow = asked / _spread(self.factors) * (1 + 4e-16)
             self._table = table_of(self._narrow)
             self.standard_deviation = self._narrow * _spread(self.factors) * (1 - 4e-16)
@@ -166,9 +167,10 @@ class DiscreteNormals:
     def log2_total_variation(self) -> float:
         """Base-2 logarithm of a bound on the distance of one number's law from the exact one."""
         terms = len(self.factors)
-        # Each table has an error of half a unit an entry, and of the mass beyond both of its ends.
+        # Each table has an error of half a unit an entry, and the mass beyond both of its ends.
         table = (TABLE + 1) * 2.0**-PRECISION + math.exp(-0.5 * (TABLE // 2 / self._narrow) ** 2)
-        # A sum's law has factors in (1 +- e) / (1 +- e), and so has the rounding of a cover.
+        # The law of a sum has factors in (1 +- e) / (1 +- e), and so has the rounding in
+        # ``covering``.
         sums = math.fsum(4 * smoothing(t) for t in (*self._widths(), SMOOTH))
         return math.log2(terms * table + sums)
 
@@ -256,7 +258,7 @@ def _exponential(numerator: int, denominator: int) -> int:
 def whole_laplace(scale: int, bits: np.random.Generator) -> int:
     """Return x with probability proportional to ``exp(-|x| / scale)``, for a scale from 1 to 2^52.
 
-    The generator's words are uniform; those of AES in counter mode, where it matters.
+    Words of the generator must be uniform; use AES in counter mode where privacy matters.
     """
     if not 1 <= scale <= _WIDEST_LAPLACE:
         raise ValueError(f"scale must be a whole number from 1 to 2^52, got {scale!r}.")

@@ -1,10 +1,11 @@
-"""How are runs kept? In one SQLite file, whose transactions a crash leaves whole or not at all.
+"""The SQLite file that keeps runs; a crash leaves its transactions whole or not at all.
 
-The file of one run is a store, and the file of all runs about a data set is a budget book. Table
-``about`` holds facts by name, ``runs`` a row a run, and ``answers`` a row an answer of a store;
-``totals`` and ``records`` are those of a book. A transaction that is committed stays if the process
-is killed; one of a book stays also if power fails just after it (``synchronous = EXTRA``). There is
-no second file beside it that a copy would have to bring along, but while a transaction is written.
+A store is the file of one run, and a budget book is the file of all runs about a data set. Table
+``about`` holds facts by name, ``runs`` a row a run, and ``answers`` a row an answer of a store. A
+book also has the tables ``totals`` and ``records``. A transaction that is committed stays if the
+process is killed. A book's transaction stays also if power fails just after it (``synchronous =
+EXTRA``). There is no second file that a copy would have to include, except while a transaction is
+written.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -52,7 +53,7 @@ _SCHEMA = (
 
 Statement = tuple[str, tuple[Any, ...]]
 
-# Seconds to wait while another process writes to the file, which takes milliseconds on a free disk.
+# Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
 
@@ -63,8 +64,8 @@ class Damaged(ValueError):  # noqa: N818 -- what the file is
 class KeptFile:
     """The file of one run or many, at a path; ``kind`` is ``"store"`` or ``"budget book"``.
 
-    Whatever it raises is a sentence that names the file: an OSError if the file cannot be read or
-    written, and a ValueError if it is of another kind or damaged.
+    Every error is a sentence that names the file: an OSError if the file cannot be read or written,
+    and a ValueError if it is of another kind or damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
@@ -72,7 +73,7 @@ class KeptFile:
         self._format = f"dpcal {kind} 2"
 
     def __str__(self) -> str:
-        """Return its kind and its name, as sentences have them."""
+        """Return the file's kind and name, as sentences have them."""
         return f"{self.kind} {str(self.path)!r}"
 
     def exists(self) -> bool:
@@ -83,7 +84,7 @@ class KeptFile:
     def make(self, *statements: Statement) -> None:
         """Make the file with the rows of some statements, unless another process has made it.
 
-        It is made whole or not at all, and only its owner can read it.
+        The file is made whole or not at all, and only its owner can read it.
         """
         try:
             with suppress(FileExistsError):
@@ -110,7 +111,7 @@ class KeptFile:
                 self.path.chmod(0o600)
 
     def connect(self) -> sqlite3.Connection:
-        """Return a connection to the file, which must be there, in the format of this release."""
+        """Return a connection to an existing file in the format of this release."""
         try:
             check_regular(self.path)
         except FileNotFoundError as error:
@@ -123,7 +124,7 @@ class KeptFile:
             )
             try:
                 file.row_factory = sqlite3.Row
-                # A row of a book outlives a power failure; a store writes a hundred times as often.
+                # A row of a book survives a power failure; a store writes a hundred times as often.
                 level = "FULL" if self.kind == "store" else "EXTRA"
                 file.execute(f"PRAGMA synchronous = {level}")
                 self._check_format(file)
@@ -134,7 +135,7 @@ class KeptFile:
 
     def _check_format(self, file: sqlite3.Connection) -> None:
         tables = _tables(file)
-        if not tables:  # it is about to be made
+        if not tables:
             return
         found = facts_of(file).get("format") if "about" in tables else None
         if found != self._format:
@@ -155,14 +156,13 @@ class KeptFile:
 
     @contextmanager
     def writing(self, file: sqlite3.Connection) -> Iterator[None]:
-        """Commit what is executed inside, or nothing of it, while no other process writes."""
+        """Commit all statements executed inside, or none, while no other process writes."""
         with self.named():
             file.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 file.execute("COMMIT")
             except BaseException:
-                # After some errors SQLite has already rolled back.
                 if file.in_transaction:
                     file.execute("ROLLBACK")
                 raise
@@ -190,13 +190,13 @@ class KeptFile:
         """Replace SQLite's errors by sentences that name the file."""
         try:
             yield
-        except UnicodeDecodeError as error:  # of a column's name
+        except UnicodeDecodeError as error:
             raise self.damaged("a text of it is no UTF-8") from error
         except sqlite3.ProgrammingError as error:
             raise ValueError(f"{self} is closed, because its run has ended.") from error
         except (sqlite3.Error, OSError) as error:
             told = str(error)
-            if "Could not decode" in told:  # SQLite's own words would repeat the text
+            if "Could not decode" in told:  # SQLite's message would repeat the text
                 raise self.damaged("a text of it is no UTF-8") from error
             if "no such table" in told or "not a database" in told:
                 raise self._other(told) from error

@@ -1,39 +1,41 @@
-r"""Correlated noise in whole numbers: rows of C^-1 z on a grid, at the price of real-valued ones.
+r"""Correlated noise in whole numbers: rows of C^-1 z on a grid, at the cost of real-valued rows.
 
-With z of whole numbers, C^-1 z is on no grid, and rounding its rows would have no price. Instead
-each row is computed from rows that were rounded before (as in lifting schemes for transforms of
-whole numbers): with D the diagonal of C,
+With z of whole numbers, C^-1 z is on no grid, and the cost of rounding its rows has no bound.
+Instead each row is computed from rows that were rounded before (as in lifting schemes for
+transforms of whole numbers): with D the diagonal of C,
 
     n_t = z_t - Q(p_t),    p_t = sum_{j<t} C_tj / C_tt n_j,
 
 where Q rounds to whole numbers and z_t is discrete Gaussian noise for the standard deviation
 ``noise_multiplier / |C_tt|``. Row t of the noise is n_t, which is C^-1 D z up to rounding errors of
-half a step; z and n determine each other. Answers are whole sums plus rows: y_t = x_t + n_t.
+half a step. You can compute z from n, and n from z. Answers are whole sums plus rows: y_t = x_t +
+n_t.
 
-**Its price.** Let a record move x_j by g_j in the rounds j that it takes part in (s_j = 1, else 0),
-at most B steps. Given the past answers, the rows n_j = y_j - x_j are those of the data set without
-the record less s_j g_j. With q_t(n) = Q(p_t), and n' the rows without the record, which are known
-to somebody who knows all others, y_t + q_t(n') - x'_t is z_t plus
+**Its cost.** Let a record move x_j by g_j in the rounds j that it takes part in (s_j = 1, else 0),
+at most B steps. Given the past answers, the rows n_j = y_j - x_j equal the rows for the data set
+without the record, less s_j g_j. With q_t(n) = Q(p_t), and n' the rows without the record, which
+are known to somebody who knows all others, y_t + q_t(n') - x'_t is z_t plus
 
     s_t g_t + q_t(n') - q_t(n),
 
 a vector of whole numbers that differs from sum_{j<=t} C_tj / C_tt s_j g_j by rounding only: by at
 most ``(1 + 2 e) sqrt(d)`` steps if p_t is computed up to e, and not at all before the record's
-first round. So the answers reveal no more than those of a matrix mechanism with contributions of
-any directions and ``C' = |C| + rho |D| L`` in place of ``|C|``, where L is lower triangular, of
-ones, and rho = (1 + 2 e) sqrt(d) / B.
+first round. So the answers reveal no more than a matrix mechanism with contributions of any
+directions and ``C' = |C| + rho |D| L`` in place of ``|C|``. Here L is lower triangular, of ones,
+and rho = (1 + 2 e) sqrt(d) / B.
 
 Let C >= 0. The pair of distributions for C' and noise (1 + kappa) z is the image of the pair for C
-and z, which is one of the mechanism's that the plan prices (one record, constant contributions),
-under A = (I + rho D L C^-1) / (1 + kappa) and Gaussian noise of covariance I - A A^T. That is there
-if A is no longer than 1: if
+and z, under A = (I + rho D L C^-1) / (1 + kappa) and Gaussian noise of covariance I - A A^T. The
+plan accounts for the pair for C and z (one record, constant contributions). Noise of this
+covariance exists if A is no longer than 1: if
 
     kappa >= rho max(D) ||L C^-1||_F,
 
-whose last factor is the root of the summed squares of ``strategy.error_profile()``. Noise is so
-much wider than the plan's, at most 1.001 times as a rule: the grid of rows is finer than that of
-sums, for this. Where every record is in every round, the plan is one Gaussian's and C may have any
-signs: ``kappa >= rho max(D) sqrt(T) / |C_00|`` suffices too: no sensitivity is below ``|C_00|``.
+where the last factor is the root of the summed squares of ``strategy.error_profile()``. The noise
+is wider than the plan's by the factor 1 + kappa, at most 1.001 as a rule: for this, the grid of
+rows is finer than the grid of sums. Where every record is in every round, the plan is one
+Gaussian's and C may have any signs: ``kappa >= rho max(D) sqrt(T) / |C_00|`` suffices too: no
+sensitivity is below ``|C_00|``.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.optim.boundary.seeds import keyed_generator
@@ -70,14 +72,13 @@ Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Places = NDArray[np.intp]
 
-# Bits by which steps of rows are finer than those of sums, at most: sums of 2^29 records then have
-# 61 bits.
+# Most bits that make steps of rows finer than steps of sums; sums of 2^29 records have 61 bits.
 _FINEST = 10
-# The widening of noise below which steps are not made finer, and the largest that is allowed.
+# Widening of noise below which steps are not made finer, and its largest allowed value.
 _ENOUGH, _MOST = 2.0**-10, 2.0**-4
-# Relative: room for what is computed in doubles here, and for the entries of C that a price knows.
+# Relative margin for computations in doubles and for the entries of C that the accountant has.
 _ROOM = 1.25
-# Rows are kept in doubles, in which whole numbers below 2^53 are exact.
+# Doubles, in which rows are kept, hold whole numbers below 2^53 exactly.
 _LARGEST = 2.0**52
 # Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
 _TAIL = 14.0
@@ -85,7 +86,7 @@ _HALF_ULP = 2.0**-53
 
 
 class _Pull(ABC):
-    """How p_t is computed, as a weighted sum of kept rows.
+    """The computation of p_t as a weighted sum of kept rows.
 
     ``slots`` is the number of kept rows, ``diagonal`` has the size of C_tt, for one step or for
     each.
@@ -100,7 +101,7 @@ class _Pull(ABC):
 
     @abstractmethod
     def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
-        """Keep what later steps need of a row n_t and of p_t."""
+        """Keep the parts of a row n_t and of p_t that later steps need."""
 
     @abstractmethod
     def most(self, widest: float) -> tuple[float, float]:
@@ -108,7 +109,7 @@ class _Pull(ABC):
 
 
 class _Rows(_Pull):
-    """From earlier rows themselves, as many as C has bands."""
+    """Sums over the last rows, as many as C has bands."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.slots = (strategy.bands or strategy.steps) - 1
@@ -147,7 +148,7 @@ class _Rows(_Pull):
 
 
 class _Fresh(_Pull):
-    """From the last rows of v_t = n_t + p_t = z_t + rounding, where C^-1 is banded Toeplitz."""
+    """Sums over the last rows of v_t = n_t + p_t = z_t + rounding; C^-1 is banded Toeplitz."""
 
     def __init__(self, strategy: Strategy) -> None:
         inverse, bands = strategy.inverse_coefficients, strategy.inverse_bands
@@ -178,7 +179,7 @@ class _Fresh(_Pull):
 
 
 class _Buffers(_Pull):
-    """From buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
+    """Sums of buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
 
     diagonal = np.ones(1)
 
@@ -210,7 +211,7 @@ class _Buffers(_Pull):
 
 
 class _Nodes(_Pull):
-    """From sums of rows over the closed nodes of a binary tree, one a level, which are exact."""
+    """Sums over the closed nodes of a binary tree, one a level; node sums are exact."""
 
     def __init__(self, strategy: Strategy) -> None:
         recurrence = strategy.recurrence(1)
@@ -278,7 +279,7 @@ class Grid:
     sigma
         Standard deviation of C_tt z_t, in steps.
     widened
-        Its ratio to the plan's.
+        Ratio of ``sigma`` to the plan's standard deviation.
     """
 
     strategy: Strategy
@@ -358,21 +359,22 @@ def grid_of(query: Query, dimension: int) -> Grid:
 class LatticeStream:
     """Rows of noise in whole steps of a :class:`Grid`, one a round, shape (dimension,).
 
-    They reveal no more than rows of real numbers.
+    The rows reveal no more than rows of real numbers.
 
     Parameters
     ----------
     grid
         The strategy, the length of a row, and the steps.
     words
-        Returns a generator of cryptographic words for these rows alone, at the first of them.
+        Function that returns a generator of cryptographic words for these rows only, called at the
+        first row.
 
     Attributes
     ----------
     step
         Number of the next row, from 0.
     digits
-        How many bits finer their steps are than those of sums.
+        Number of bits by which their steps are finer than the steps of sums.
     """
 
     def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
@@ -388,8 +390,8 @@ class LatticeStream:
     def read(self, out: Integers | None = None) -> Integers:
         """Return the next row, in ``out`` or in a new array when omitted.
 
-        A ValueError is raised after the last row, and a RuntimeError if the read before was
-        interrupted: what is kept for later rows may be half written.
+        A ValueError is raised after the last row. A RuntimeError is raised if the read before was
+        interrupted: the rows that are kept for later may be half written.
         """
         if not self._whole:
             raise RuntimeError(f"Reading row {self.step} was interrupted.")
@@ -408,7 +410,7 @@ class LatticeStream:
         return row
 
     def at(self, step: int) -> Self:
-        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
+        """Return a stream of the same rows from ``step`` on: earlier rows are redrawn."""
         made = type(self)(self.grid, self._words)
         row = np.empty(self.grid.dimension, np.int64)
         while made.step < step:

@@ -1,4 +1,4 @@
-"""What was released? A ledger holds every noisy answer; epsilon is recomputed from it.
+"""The ledger of every noisy answer, from which epsilon is recomputed.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
 
-# The unit of a ledger of a silo: its neighbours differ there, and nowhere else.
 ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 
 
@@ -56,7 +55,7 @@ class Ledger(Priced):
     entries
         Earlier answers.
     accountant
-        The accountant that prices them, a plan's own.
+        Accountant that computes the cost of the answers, the plan's own.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class Ledger(Priced):
         self._n = validate.count(n=n)
         self._relation = validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._accountant = validate.choice(ACCOUNTANTS, accountant=accountant)
-        # Queries in the order of their answers, each with the number of answers in a row.
         self._rows: list[tuple[Query, int]] = []
         self._counts: dict[str, int] = {}
         self._shares: dict[float, int] = {}
@@ -90,10 +88,10 @@ class Ledger(Priced):
         return made
 
     def within(self, plan: Plan) -> Self:
-        """Return this ledger, which from now on refuses answers that a plan does not allow.
+        """Return this ledger, which then refuses answers that a plan does not allow.
 
-        Of a frozen ledger it is a copy. LedgerMismatch is raised if its entries are not within the
-        plan.
+        If this ledger is frozen, a copy is returned. LedgerMismatch is raised if its entries are
+        not within the plan.
         """
         check_ledger(self, validate.instance(Plan, plan=plan), exact=False)
         own: Self | Ledger = self._copy() if self._frozen else self
@@ -132,7 +130,7 @@ class Ledger(Priced):
 
     @property
     def accountant(self) -> str:
-        """The accountant that prices the answers."""
+        """The accountant that computes the cost of the answers."""
         return self._accountant
 
     @property
@@ -214,7 +212,7 @@ class Ledger(Priced):
     def share(self, budget: float) -> Fraction:
         """Return the share of an adaptive budget that was spent, rounded up; at most 1 if kept.
 
-        It must not be converted to an epsilon: the amount that a run spends adaptively is one of
+        Do not convert the share to an epsilon: the amount that a run spends adaptively is one of
         its outputs. A run costs the whole budget, whatever its share.
         """
         return Fraction(self._shares.get(budget, 0), _WHOLE)
@@ -322,16 +320,16 @@ class Ledger(Priced):
 
 
 class Admits(Spender):
-    """Admits answers to a plan's queries into a ledger, or refuses them, and then nothing changes.
+    """Admits answers to a plan's queries into a ledger, or refuses them and changes nothing.
 
-    No record is read for it. Attribute ``_owed`` is what charges the budgets in use before the
-    first answer, or None.
+    No record is read for it. Attribute ``_owed`` charges the budgets in use before the first
+    answer, or is None.
     """
 
     def _begin_ledger(
         self, plan: Plan, *, parts: Parts | None = None, ledger: Ledger | None = None
     ) -> None:
-        """Begin with no answer, or with those of a ledger, which must be within the plan."""
+        """Begin without answers, or with the answers of a ledger, which must be within the plan."""
         self.plan = plan
         self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
         self._parts = parts
@@ -357,7 +355,7 @@ class Admits(Spender):
     def _asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
         """Return the query of this name and kind with the noise of this answer, or refuse it.
 
-        Adaptive queries alone have a ``noise_multiplier`` of the answer.
+        Only adaptive queries have a ``noise_multiplier`` of the answer.
         """
         self._check_process()
         query = self._queries.get(name) or self.plan.query(name)
@@ -395,7 +393,6 @@ class Admits(Spender):
         """Return an adaptive query with the noise that was chosen for it."""
         if query.budget is not None and noise_multiplier is None:
             raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
-        # Consecutive answers often have the same noise: the last checked query is kept.
         last = self._last_chosen.get(query.name)
         if last is not None and last.noise_multiplier is noise_multiplier:
             return last
@@ -404,7 +401,7 @@ class Admits(Spender):
         return chosen
 
     def _admit(self, *answers: tuple[Query, int]) -> None:
-        """Write answers into the ledger, so many in a row, or refuse them all.
+        """Write answers with their counts into the ledger, or refuse all of them.
 
         BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
         partition and the budgets in use allow all of them. A caller with a lock holds it.
@@ -413,7 +410,7 @@ class Admits(Spender):
         query, count = answers[0]
         disjoint = query.composition == "disjoint"
         if len(answers) > 1 or self._owed or disjoint:
-            # A budget cannot take a payment back, so all other checks come before it pays.
+            # A budget cannot take a payment back, so it pays after all other checks.
             totals = {query.name: (query, 0) for query, _ in answers}
             for query, count in answers:
                 totals[query.name] = query, totals[query.name][1] + count
@@ -425,14 +422,13 @@ class Admits(Spender):
                 self._owed()
                 self._owed = None
         for query, count in answers:
-            # The ledger itself refuses answers that the plan does not allow.
             ledger.record(query, count)
             if parts is not None and disjoint:
                 parts.allot(query, count, ledger.count(query.name) - count)
 
 
 def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
-    """Refuse a ledger that is not within a plan; if ``exact``, also an incomplete one."""
+    """Refuse a ledger that is not within a plan; with ``exact``, also an incomplete ledger."""
     about = (ledger.n, ledger.neighboring_relation)
     if about != (plan.n, plan.neighboring_relation):
         raise LedgerMismatch(
@@ -469,7 +465,7 @@ def _check_steps(steps: int, count: int) -> None:
 
 
 def _alike(query: Query, other: Query) -> bool:
-    """Return whether two queries are equal but for their counts."""
+    """Return whether two queries are equal except for their counts."""
     if query is other:
         return True
     if query.name != other.name or query.noise_multiplier != other.noise_multiplier:
@@ -482,8 +478,7 @@ def _counted(query: Query, count: int) -> Query:
     return query if query.count == count else query.with_count(count)
 
 
-# Shares are doubles of at most 1, so multiples of 2^-1074: whole numbers in these units, whose sums
-# are exact and fast.
+# Shares are doubles of at most 1, so whole multiples of 2^-1074: their sums are exact and fast.
 _WHOLE = 1 << 1074
 
 

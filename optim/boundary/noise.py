@@ -1,11 +1,11 @@
-"""How are contributions summed, and how is noise added? In whole numbers, both.
+"""The sums of contributions and their noise, both in whole numbers.
 
 One record moves a sum of whole numbers by at most the query's bound, exactly
 (:mod:`dpcal.optim.objectives.contributions`), and noise of whole numbers is added. A whole number
 of steps is released; multiplying it by the step, in floating point, is post-processing.
 
 The noise is discrete Gaussian, with bits from AES in counter mode. It reveals no more than the
-Gaussian noise that the plan prices
+Gaussian noise that the plan accounts for
 (:meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`).
 
 >>> from dpcal.optim import FromGradients
@@ -46,18 +46,18 @@ __all__ = ["Mechanism", "check_distance"]
 
 Integers = NDArray[np.int64]
 
-# A plan's delta is at least so many times the distance of a run's noise from its law, which would
-# have to be added to it: a millionth of it is left out of account.
+# A plan's delta is at least this many times the distance of a run's noise from its law. The
+# distance would add to delta: a millionth of it is left out of account.
 _MARGIN = 2.0**20
 
-# Widths of noise whose sums are kept; adaptive queries have a new one each time.
+# Number of widths of noise with kept sums; an adaptive query has a new width each time.
 _KEPT = 8
 
-# Noise multipliers: noise of 2^55 steps fits in 64 bits beside a sum, and that of 2^-20 steps has a
-# law (:meth:`DiscreteNormals.covering`).
+# Noise multipliers: noise of 2^55 steps fits in 64 bits next to a sum, and noise of 2^-20 steps has
+# a law (:meth:`DiscreteNormals.covering`).
 _NARROWEST, _WIDEST = 2.0**-40, 2.0**34
 
-# A public vector that a norm is taken with has entries of at most so many steps.
+# Largest entry, in steps, of a public vector in a norm.
 _FARTHEST = 2.0**60
 
 
@@ -69,7 +69,7 @@ class Mechanism:
     zero.
 
     UnsupportedEvent is raised for choices, which this oracle does not make; if a sum has more
-    records than whole numbers have room for; if correlated noise has no grid (see
+    records than whole numbers can hold; if correlated noise has no grid (see
     :mod:`dpcal.optim.boundary.lattice`); and by :func:`check_distance`.
 
     Attributes
@@ -92,7 +92,6 @@ class Mechanism:
         multipliers = [query.noise_multiplier for query in plan.queries]
         for multiplier in (min(multipliers), max(multipliers)):
             validate.within(_NARROWEST, _WIDEST, noise_multiplier=multiplier)
-        # Where noise is narrower, its tables are chosen for each width.
         self.fused = min(multipliers) / grid_step(1.0) >= LEAST
         self._digits = {
             query.name: annexes.grid_of(query, dimension).digits
@@ -132,9 +131,9 @@ class Mechanism:
     def norm(total: Integers, offset: Vector, bound: float) -> Integers:
         """Return the norm of a sum plus a public vector, rounded to the grid and then down.
 
-        By the triangle inequality a record moves the norm by no more than the sum, and rounding
-        down adds less than a step, by which contributions are shorter than the bound. The root is
-        taken in whole numbers, shape (1,). NonFiniteAnswer is raised for a public vector beyond
+        By the triangle inequality a record moves the norm by no more than the sum. Rounding down
+        adds less than a step, and contributions are shorter than the bound by this step. The root
+        is taken in whole numbers, shape (1,). NonFiniteAnswer is raised for a public vector beyond
         2^60 steps.
         """
         with np.errstate(over="ignore"):
@@ -161,7 +160,7 @@ class Mechanism:
     def mean(total: Integers, bound: float, size: float) -> Vector:
         """Return a total with its noise, in the units of the answer, over a public ``size`` > 0.
 
-        It is in the memory of the total, which must not be used again.
+        The result is in the memory of the total, which must not be used again.
         """
         return in_units(total, grid_step(bound), size)
 
@@ -179,8 +178,8 @@ class Mechanism:
 
         The noise is the query's multiplier times ``bound``, which bounds the norm of one record's
         contribution. ``row`` is a row of correlated noise in steps of its grid, shape (dimension,);
-        None for independent noise. ``moved`` is how many steps one contribution moves the total by,
-        where that is more than the bound, for rounding. The total must not be used again.
+        None for independent noise. ``moved`` is the number of steps by which one contribution moves
+        the total, where rounding makes it more than the bound. The total must not be used again.
         """
         if row is not None:
             digits = self._digits.get(query.name, 0)
@@ -206,7 +205,7 @@ def _numbers(query: Query, dimension: int) -> int:
 
 
 def check_distance(plan: Plan, numbers: float) -> None:
-    """Refuse a plan whose delta is not large beside the distance of its noise from the law.
+    """Refuse a plan unless its delta is large next to the distance of its noise from the law.
 
     ``numbers`` is how many numbers with noise the plan releases, at most. UnsupportedEvent is
     raised if they are too many for the plan's delta.
@@ -222,5 +221,5 @@ def check_distance(plan: Plan, numbers: float) -> None:
 
 @lru_cache(maxsize=1)
 def _distance() -> float:
-    """Base-2 logarithm of the distance of one number's law, of the widest noise that there is."""
+    """Base-2 logarithm of the distance of one number's law, for the widest noise."""
     return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation

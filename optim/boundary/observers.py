@@ -1,7 +1,7 @@
-"""How do tests and attacks watch the inside of oracles? By an observer; other runs have none.
+"""Observers of the inside of oracles, for tests and attacks; other runs have none.
 
-An observer sees sums without noise, which reveal single records. It runs in the process that holds
-the records, for their owner, and its observations must not be released.
+An observer sees sums without noise, which reveal single records. An observer runs in the process
+that holds the records, for their owner. Its observations must not be released.
 :mod:`dpcal.optim.attacks` records and replays whole runs with it.
 
 >>> from dpcal.calibrate import Plan, Query
@@ -41,13 +41,12 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Chooser", "Observer", "observed", "observing", "present", "seen"]
 
-# Gives a query's answer: of the query, the public numbers that it is asked at, the scores, and a
-# function that chooses.
+# Returns a query's answer from the query, its public numbers, scores, and a choosing function.
 Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 
 
 class Observer:
-    """Receives every oracle that is opened, and changes nothing; subclasses see what it answers."""
+    """Receives every oracle that is opened, and changes nothing; subclasses see its answers."""
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return the random streams of an oracle that is about to be opened."""
@@ -58,14 +57,14 @@ class Observer:
         return mechanism
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
-        """Return what gives the answers of an oracle that chooses among candidates."""
+        """Return the function that answers for an oracle that chooses among candidates."""
         return lambda query, at, scores, choose: choose()
 
 
 _NOBODY = Observer()
 _OBSERVER: ContextVar[Observer] = ContextVar("observer", default=_NOBODY)
 
-# The observations that go on, each with its process and the number of oracles that it missed.
+# Observations that go on, each with its process and the number of oracles that it missed.
 _MISSED: dict[tuple[int, object], int] = {}
 _LOCK = Lock()
 
@@ -75,7 +74,7 @@ def observing(observer: Observer) -> Iterator[None]:
     """Let ``observer`` watch every oracle that is opened inside, in this thread's context.
 
     UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in
-    another thread, which may belong to the code inside or not.
+    another thread, which may or may not belong to the code inside.
     """
     token = os.getpid(), object()
     before = _OBSERVER.set(observer)

@@ -1,9 +1,9 @@
 """The privacy boundary of optimizers: noisy answers about records.
 
-A :class:`PrivateOracle` answers queries of a plan, by their names. It checks the budget, writes the
-ledger, and only then samples, clips, sums and adds noise. Records and noise also meet in
-:class:`dpcal.optim.boundary.choices.PrivateChoices`, whose answers are not sums, and in
-:mod:`dpcal.adapters.stepwise`, whose gradients are another library's.
+A :class:`PrivateOracle` answers queries of a plan, by their names. The oracle checks the budget,
+writes the ledger, and only then samples, clips, sums and adds noise. Records and noise also meet in
+:class:`dpcal.optim.boundary.choices.PrivateChoices`, which answers without sums, and in
+:mod:`dpcal.adapters.stepwise`, which takes the gradients of another library.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -39,12 +39,12 @@ that replacing a record moves a sum twice as far. A query with ``correlation`` h
 own: the noise of its answer number t is ``noise_multiplier * C`` times row t of C^-1 z, and the row
 is spent with the answer, also where the answer fails.
 
-A record whose contribution is NaN or infinite contributes zero, without a warning or an error.
+A record with a contribution of NaN or infinity contributes zero, without a warning or an error.
 
-Sums are of whole numbers, and so is noise, from cryptographic bits
-(:mod:`dpcal.optim.boundary.noise`). A run whose seed is known to others is reproducible, not
-private. The same seed, plan and records give the same noise: that is refused within a process, and
-in forked ones, and must not happen across processes. See ``docs/explanation/boundary.md``.
+Sums and noise are whole numbers, and noise is from cryptographic bits
+(:mod:`dpcal.optim.boundary.noise`). A run with a seed that others know is reproducible, not
+private. The same seed, plan and records give the same noise. A process and its forks refuse a
+second such run; you must not make one in another process. See ``docs/explanation/boundary.md``.
 """
 
 from __future__ import annotations
@@ -79,16 +79,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledWalk", "PrivateOracle"]
 
-# Bound, in units of a gradient, below which a proportional query's contribution is set to zero
-# and no noise is added: noise in proportion to it could itself round to zero in double precision.
+# Bound, in units of a gradient: a proportional query below it has zero contributions and no noise,
+# because its noise could round to zero in double precision.
 NEGLIGIBLE = 1e-290
 
-# Samplers whose batches compiled answers draw themselves.
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
-# Steps that the ledger holds together, before the first of them: of fewer, one at a time leave it
-# exact where a run stops; of more, it would name too many where a run is interrupted.
+# Steps that the ledger holds together. Fewer go one at a time, so that the ledger is exact where a
+# run stops; more would name too many where a run is interrupted.
 FEWEST, MOST = 4, 256
 
 
@@ -98,12 +97,12 @@ class PrivateOracle(Admits):
     Parameters
     ----------
     objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
+        Objective that holds the plan's number of records. BrokenObjective is raised for your own
+        objective if its sums are not the sums of its records.
     plan
         Queries, with their counts and their noise.
     seed
-        That of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        Seed as in :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
         independent streams.
 
     Notes
@@ -117,16 +116,13 @@ class PrivateOracle(Admits):
     :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
 
     Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
+    partition or a budget in use are used up: no record is touched and nothing is spent. Methods
+    raise ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser
+    overflows; the ledger then holds the answer.
     """
 
-    # Kind of noise, as results and reports name it.
     noise = "discrete"
-    # Whether the end of a run closes the oracle.
     closes_with_run = False
-    # Completes the row of the run in a budget book.
     _ends: Callable[[], object] | None = None
 
     def __init__(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> None:
@@ -135,7 +131,7 @@ class PrivateOracle(Admits):
         streams = observers.present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams)
 
-    # A floating-point error of one record must raise nothing, and digests of records may have some.
+    # A floating-point error of one record must not raise; digests of records may have such errors.
     @np.errstate(all="ignore")
     def _open(
         self,
@@ -180,7 +176,7 @@ class PrivateOracle(Admits):
         )
 
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
-        """Return what charges the budgets in use at the first answer."""
+        """Return the function that charges the budgets in use at the first answer."""
         return budget.owed(plan)
 
     @property
@@ -195,12 +191,12 @@ class PrivateOracle(Admits):
 
     @property
     def linear_loss(self) -> tuple[str, float] | None:
-        """Name and largest weight of the loss of a linear model, whose defaults are known."""
+        """Name and largest weight of a linear model's loss, for which defaults are known."""
         return self.objective.linear_loss
 
     @property
     def read_from_data(self) -> tuple[str, ...]:
-        """Names of what was read off the records to make the objective."""
+        """Names of the properties that were read off the records to make the objective."""
         return self.objective.read_from_data
 
     @property
@@ -230,7 +226,7 @@ class PrivateOracle(Admits):
             if self._kept is not None:
                 self._kept.close()
         finally:
-            # The row is completed last, because it counts the answers in the file.
+            # Complete the row last, because it counts the answers in the file.
             if self._ends is not None:
                 self._ends()
 
@@ -245,8 +241,8 @@ class PrivateOracle(Admits):
     ) -> Vector:
         """Return a noisy gradient of the regularised objective, shape (dimension,).
 
-        It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
-        size, plus the regulariser's gradient. The expected size is q n, and n is public.
+        The gradient is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected
+        sample size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
         w = self._parameters("w", w)
         answer: Vector = self._answer("gradient", query, noise_multiplier, w)
@@ -257,12 +253,12 @@ class PrivateOracle(Admits):
     ) -> Vector:
         """Return a noisy difference of gradients of the regularised objective, at w minus at v.
 
-        It is (sum of clipped differences + Gaussian noise) / expected sample size, plus the
-        difference of the regulariser's gradients; shape (dimension,). A record's difference, whose
-        two gradients are of the same sample, is clipped to :meth:`dpcal.calibrate.Query.bound` at
-        the distance ``||w - v||``, to which a proportional query's noise is proportional too.
-        Between equal parameters a proportional query's sum is zero, exactly and without noise, and
-        no record is read; the answer is in the ledger nevertheless.
+        The difference is (sum of clipped differences + Gaussian noise) / expected sample size, plus
+        the difference of the regulariser's gradients; shape (dimension,). A record's two gradients
+        are of the same sample. Their difference is clipped to :meth:`dpcal.calibrate.Query.bound`
+        at the distance ``||w - v||``, and a proportional query's noise is proportional to this
+        distance too. Between equal parameters a proportional query's sum is exactly zero. It has no
+        noise and no record is read, but the answer is in the ledger.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         answer: Vector = self._answer("gradient difference", query, noise_multiplier, w, v)
@@ -280,8 +276,9 @@ class PrivateOracle(Admits):
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
 
-        It is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
-        plus the regulariser. An objective without losses of single records raises a TypeError.
+        The mean is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample
+        size, plus the regulariser. An objective without losses of single records raises a
+        TypeError.
         """
         w = self._parameters("w", w)
         return float(self._answer("scalar", query, noise_multiplier, w))
@@ -301,12 +298,12 @@ class PrivateOracle(Admits):
         Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
         the regulariser's gradient, by the learning rate eta, and projects onto a ball. If every
         step is a contraction, replacing a record moves the mean of the iterates by at most 2 eta
-        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is not
-        smooth enough for that is scaled down, so that the claim does not rest on constants.
+        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is less
+        smooth is scaled down, so that the claim does not rest on constants.
 
-        UnsupportedEvent is raised, before any record is read, if no theorem says that clipped steps
-        are contractions: for losses that are not convex, not of a linear model, or a step size
-        above 2 over the regulariser's smoothness.
+        UnsupportedEvent is raised, before any record is read, if no theorem states that clipped
+        steps are contractions: for losses that are not convex, or not of a linear model, and for a
+        step size above 2 over the regulariser's smoothness.
 
         Parameters
         ----------
@@ -315,9 +312,10 @@ class PrivateOracle(Admits):
         learning_rate
             eta > 0.
         strength, center
-            Of a further regulariser ``strength / 2 ||w - center||^2``; the origin when omitted.
+            Strength and center of a further regulariser ``strength / 2 ||w - center||^2``; the
+            center is the origin when omitted.
         radius
-            That of :func:`dpcal.optim.run`.
+            Radius as in :func:`dpcal.optim.run`.
         """
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
@@ -346,12 +344,12 @@ class PrivateOracle(Admits):
         return answer
 
     def last_iterate(self, w: ArrayLike, query: str) -> Vector:
-        """Return the last iterate of noisy gradient descent on all records, and nothing else.
+        """Return only the last iterate of noisy gradient descent on all records.
 
-        The steps are those of the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on.
-        Their answers stay in here, so that the price need not grow with their number. The ledger
-        holds the whole descent before a record is read. UnsupportedEvent is raised, before that, if
-        no theorem covers the objective (see :mod:`dpcal.optim.boundary.sealed`).
+        The steps follow the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on. Their
+        answers stay inside, so that the cost need not grow with their number. The ledger holds the
+        whole descent before a record is read. UnsupportedEvent is raised, before that, if no
+        theorem covers the objective (see :mod:`dpcal.optim.boundary.sealed`).
         """
         w = self._parameters("w", w)
         asked = self._asked(query, "last iterate")
@@ -369,7 +367,7 @@ class PrivateOracle(Admits):
     def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Any:
         """Return an answer: admitted and written, then the batch, its sum, and the noise.
 
-        It is a number for norms and losses, and else a vector.
+        The answer is a number for norms and losses, and else a vector.
         """
         query = self._asked(name, kind, noise_multiplier)
         bound = query.bound(distance(*at)) if len(at) == 2 else query.max_norm
@@ -380,7 +378,7 @@ class PrivateOracle(Admits):
     def _given(self, query: Query, points: tuple[Vector, ...], make: Callable[[], Any]) -> Any:
         """Return the next answer: it is in the ledger before it is made, or found where it is kept.
 
-        The points are what it depends on, beside the query.
+        The answer depends on the query and the points.
         """
         with self._lock:
             self._admit((query, 1))
@@ -391,12 +389,12 @@ class PrivateOracle(Admits):
                 answer = make()
                 self._kept.keep(query, points, np.atleast_1d(answer))
                 return answer
-            if not self._draws[query.name]:  # its batches, or its noise, hang together
+            if not self._draws[query.name]:
                 self._batches.sample(query)
             return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot | None:
-        """Return a query's answers in compiled code, if there are; nothing is drawn before one."""
+        """Return a query's answers in compiled code, or None; nothing is drawn before an answer."""
         if query.name not in self._slots:
             self._slots[query.name] = self._prepared(query)
         slot = self._slots[query.name]
@@ -476,8 +474,8 @@ class PrivateOracle(Admits):
     def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
         """Return a walk along answers to two queries in compiled code.
 
-        It is None unless both queries are not adaptive, draw a fresh batch for each answer, and
-        have independent noise.
+        The result is None unless both queries are not adaptive, draw a fresh batch for each answer,
+        and have independent noise.
         """
         queries = [self._queries[name] for name in names if name in self._queries]
         kinds = [query.kind for query in queries]
@@ -494,7 +492,7 @@ class PrivateOracle(Admits):
 class CompiledWalk(Steps):
     """A :class:`dpcal.optim.driver.Walk` that takes many steps at once, as a part of the boundary.
 
-    ``slots`` are those of an oracle's queries; ``how`` as for a walk.
+    ``slots`` are the compiled answers of the queries; ``how`` is as for a walk.
     """
 
     def __init__(
@@ -512,7 +510,7 @@ class CompiledWalk(Steps):
         self._oracle, self._queries, self._period = oracle, queries, period
 
     def take(self, steps: int = 1) -> bool:
-        """Take up to so many steps; false where the next iterate would not be finite.
+        """Take up to ``steps`` steps; return False where the next iterate would not be finite.
 
         The ledger holds all of these steps before the first is taken.
         """
@@ -523,7 +521,7 @@ class CompiledWalk(Steps):
             return super().take(steps) == steps
 
     def _due(self, first: int, steps: int) -> Iterator[tuple[Query, int]]:
-        """Yield the answers of these steps in order, those to one query in a row together."""
+        """Yield the answers of these steps in order, consecutive ones to a query together."""
         while steps:
             since = first % self._period
             count = 1 if not since else self._period - since
@@ -533,7 +531,7 @@ class CompiledWalk(Steps):
 
 
 def _check_unit(objective: Objective, plan: Plan) -> None:
-    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
+    """Refuse records of another unit than the claim's: rows, or persons with so many rows."""
     most = getattr(objective, "group_size", None)
     if plan.clipped == "user" and most is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Which answers does an optimizer need? The answers of an oracle, wherever the records are.
+"""The answers that an optimizer needs from an oracle, wherever the records are.
 
 :class:`dpcal.optim.PrivateOracle` answers about records in memory. An object with these attributes
 is an oracle too, and every optimizer takes it in place of an objective: for records that are spread
@@ -32,8 +32,8 @@ __all__ = ["Oracle"]
 class Oracle(Protocol):
     """Answers a plan's queries with noise, and keeps the ledger of all releases.
 
-    Its implementation makes the privacy claim: an answer's entry is in the ledger before any record
-    is read for it, every record's contribution is within the query's bound, and its noise is the
+    An implementation makes the privacy claim. An answer's entry is in the ledger before any record
+    is read for it, every record's contribution is within the query's bound, and the noise is the
     plan's. Methods are documented on :class:`dpcal.optim.PrivateOracle`.
     """
 

@@ -1,31 +1,33 @@
-"""Where do steps lead that nobody sees? The mean iterate of one pass, and the last iterate of many.
+"""Steps that stay inside an answer: the mean iterate of one pass, the last iterate of many.
 
 **One pass.** If every step is a contraction, replacing a record moves all later iterates, and their
 mean, by at most 2 eta times the clipping bound (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman,
-Koren and Talwar 2020). That holds for losses that are convex and L-smooth with eta <= 2 / L, also
-after clipping if clipped gradients are those of such a loss. Nothing here is private by itself: the
-oracle adds the noise.
+Koren and Talwar 2020). This holds for losses that are convex and L-smooth with eta <= 2 / L. It
+also holds after clipping if clipped gradients are the gradients of such a loss. Nothing here is
+private by itself: the oracle adds the noise.
 
-Computed steps are contractions up to rounding only. For a loss of a linear model each one is within
-e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's center:
+Computed steps are contractions up to rounding only. For a loss of a linear model each step is
+within e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's
+center:
 
     e <= (4 d + 100) u (R + ||t|| + eta C).
 
 A score is computed up to (d + 2) u ||x|| R, which moves the step by as much times eta s beta ||x||,
 and s beta ||x||^2 <= 2 / eta for the record's scale s and smoothness beta. All else has relative
 errors: slopes and clipped rows of a few u of C, the pull of a few u of R + ||t||, the norm in the
-projection of (d + 4) u. Contractions keep errors as they are, so that a computed mean over m steps
-is within m e of a real one, its own sums included, and two of them are within 2 eta C + 2 m e. For
-noise in whole numbers gradients are clipped by so much shorter (:meth:`Pass.shortened`), and by
-what rounding the mean to the grid adds, that a mean moves by no more than the plan prices.
+projection of (d + 4) u. Contractions keep errors as they are. So a computed mean over m steps is
+within m e of the real mean, rounding of its own sums included, and two of them are within 2 eta C +
+2 m e. For noise in whole numbers, gradients are clipped shorter (:meth:`Pass.shortened`) by this
+difference and by the rounding of the mean to the grid, so that a mean moves by no more than the
+plan accounts for.
 
 **The last iterate.** All steps of an answer are taken here, at once: no iterate, loss, norm or
-count is kept, handed on or written, no data decide how many steps there are, and none can fail.
-What a record can do to the last iterate is bounded in
-:mod:`dpcal.accountants.mechanisms.last_iterate`, for steps that are contractions. The conditions
-are held, not assumed. A record's clipped gradient is that of a convex loss no less smooth
-(:func:`dpcal.optim.objectives.linear.smoothness_of`), and a row that is too long for the plan's
-smoothness is shortened, by itself. The regulariser is the plan's.
+count is kept, handed on or written. No data decide how many steps there are, and no step can fail.
+A bound on the effect of a record on the last iterate is in
+:mod:`dpcal.accountants.mechanisms.last_iterate`, for steps that are contractions. The code enforces
+the conditions and does not assume them. A record's clipped gradient is the gradient of a convex
+loss that is no less smooth (:func:`dpcal.optim.objectives.linear.smoothness_of`). A row that is too
+long for the plan's smoothness is shortened, by itself. The regulariser is the plan's.
 
 Computed steps are contractions up to rounding. With u = 2^-53, R a bound on iterates and C the
 clipping bound, a step of size eta on n records of d columns is within
@@ -34,8 +36,8 @@ clipping bound, a step of size eta on n records of d columns is within
 
 of its value: scores are off by (d + 2) u ||x|| R, which moves a step by as much times eta beta
 ||x||, and eta beta ||x||^2 <= 2; a sum of n gradients, in any order, by n u times n C; slopes,
-norms, the regulariser and a projection by a few d u of R and eta C. On the grid of discrete noise,
-whose step is h, rounding a step, and the shift that the proof moves it by, change distances by 2 h
+norms, the regulariser and a projection by a few d u of R and eta C. On the grid of discrete noise
+with step h, rounding a step, and the shift that the proof moves it by, change distances by 2 h
 sqrt(d) more. So gradients are clipped shorter: a record and the rounding of both runs move a step
 by eta C / n together (:attr:`LastIterate.lost`). R is finite, since every iterate is projected onto
 a public ball that noise reaches with a probability below 1e-30, or onto the plan's.
@@ -74,23 +76,22 @@ from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
 __all__ = ["LastIterate", "Pass"]
 
-# Share of the largest step size 2 / L that is not used, so that rounding in the sum of the
-# smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
+# Unused share of the largest step size 2 / L, for rounding in the sum of smoothnesses.
 _MARGIN = 2.0**-40
-# Share of the bound that rounding may take.
+# Largest share of the bound that rounding may take.
 _MOST_LOST = 2.0**-4
-# Longest iterate in units of the bound, so that whole steps of the grid have less than 62 bits.
+# Longest iterate in units of the bound: whole steps of the grid then have less than 62 bits.
 _FARTHEST_WHOLE = 2.0**40
-# Largest norm of a start or center of a pass, so that iterates cannot overflow for any records: a
-# step is at most as long as the distance to the center plus 1e140.
+# Largest norm of a start or center of a pass: iterates then cannot overflow for any records. A step
+# is at most as long as the distance to the center plus 1e140.
 _FARTHEST = 1e150
-# Deviations of one coordinate's noise in which it is found, but for a probability below 1e-32.
+# Standard deviations of one coordinate's noise; the noise is beyond with a probability below 1e-32.
 _DEVIATIONS = 12.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pass:
-    """One pass over records in order, a projected gradient step for each.
+    """One pass over records in order, with a projected gradient step for each.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ class Pass:
     pull, target
         Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
     radius
-        That of :func:`dpcal.optim.run`.
+        Radius as in :func:`dpcal.optim.run`.
     bound
         The query's bound on how far a record moves the mean.
     steps
@@ -128,8 +129,8 @@ class Pass:
         """Return the pass that answers a query, which bounds how far a record moves its mean.
 
         The query's ``max_norm`` is the learning rate times the bound on gradients. Steps include
-        the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``, whose
-        center is the origin for None.
+        the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``; None
+        stands for a center at the origin.
         """
         eta = validate.positive(learning_rate=learning_rate)
         pull = np.full(objective.dimension, validate.non_negative(strength=strength))
@@ -168,7 +169,7 @@ class Pass:
             )
 
     def shortened(self, w: Vector) -> Self:
-        """Return a pass whose rounded mean, from ``w`` on, a record moves by the bound at most.
+        """Return a pass with a mean that a record moves by the bound at most, from ``w`` on.
 
         UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound.
         """
@@ -220,11 +221,11 @@ class LastIterate:
     descent
         The public conditions.
     kernel
-        Sums of gradients, of losses as smooth as the descent says.
+        Sums of gradients of losses that are as smooth as the descent states.
     strengths
-        Of the regulariser in each parameter, shape (dimension,).
+        Strength of the regulariser in each parameter, shape (dimension,).
     max_norm
-        Bound on one record's gradient, without what rounding takes.
+        Bound on one record's gradient, less the part that rounding takes.
     bound
         Bound on how far a record moves a step.
     reach
@@ -243,11 +244,11 @@ class LastIterate:
 
     @classmethod
     def planned(cls, query: Query, objective: Objective, w: Vector, n: int) -> Self:
-        """Return the steps from ``w`` on; refuse what the theorem does not cover.
+        """Return the steps from ``w`` on; refuse a case that the theorem does not cover.
 
         UnsupportedEvent is raised for another objective than the plan's descent is about, or if
-        rounding would take more than a sixteenth of the clipping bound. No refusal depends on what
-        a record holds.
+        rounding would take more than a sixteenth of the clipping bound. No refusal depends on the
+        content of a record.
         """
         descent = query.descent
         assert descent is not None

@@ -1,12 +1,12 @@
-"""Where does the randomness of a run come from? Two roots, one public and one secret.
+"""The randomness of a run: two roots, one public and one secret.
 
-Public choices, such as the iterate to return, have a root of their own, so that an optimizer cannot
-learn anything about the noise. The secret root of a given seed is a digest of the seed, the plan
-and the records, so that runs of another plan, or about other records, share no noise. Sampling,
-noise and partitions are independent streams of AES in counter mode, with keys from the secret root.
+Public choices, such as the iterate to return, have their own root, so that an optimizer learns
+nothing about the noise. The secret root of a given seed is a digest of the seed, the plan and the
+records, so that runs of another plan, or about other records, share no noise. Sampling, noise and
+partitions are independent streams of AES in counter mode, with keys from the secret root.
 
-Two runs with the same seed, plan and records add equal noise, and the difference of their answers
-to different questions has no noise. So a second such run is refused within a process, unless it is
+Two runs with the same seed, plan and records add equal noise. The difference of their answers to
+different questions has no noise. So a second such run is refused within a process, unless it is
 inside :func:`replaying`.
 
 >>> import numpy as np
@@ -64,7 +64,7 @@ _BITS = 256
 _DOMAIN = b"dpcal seeds 1"
 
 
-# The roots from which this process has drawn noise, as digests that do not reveal them.
+# Digests of the roots from which this process has drawn noise; a digest does not reveal the root.
 _DRAWN: set[str] = set()
 _LOCK = Lock()
 _REPLAYING: ContextVar[bool] = ContextVar("replaying", default=False)
@@ -89,8 +89,8 @@ def _claim(root: str) -> None:
 def replaying() -> Iterator[None]:
     """Allow runs inside to draw noise that this process has drawn before, to reproduce a run.
 
-    Other threads are not allowed to, nor those that are started inside: each enters it by itself.
-    Release at most one of several runs with the same seed, plan and records.
+    Other threads may not draw it again, nor threads that are started inside: each thread enters the
+    context itself. Release at most one of several runs with the same seed, plan and records.
     """
     before = _REPLAYING.set(True)
     try:
@@ -100,15 +100,15 @@ def replaying() -> Iterator[None]:
 
 
 class Streams:
-    """The random streams of one run. Nothing is drawn, and no record read, before it is needed.
+    """The random streams of one run. Nothing is drawn and no record is read before it is needed.
 
     Parameters
     ----------
     seed, plan
-        Those of :func:`dpcal.optim.run`; both generators and seed sequences spawn a child. Another
-        seed raises a TypeError or a ValueError.
+        Seed and plan as in :func:`dpcal.optim.run`; both generators and seed sequences spawn a
+        child. A seed of another type or out of range raises a TypeError or a ValueError.
     digest
-        Returns bytes that tell the records apart; called only if a seed was given.
+        Function that returns bytes to distinguish the records; called only if a seed was given.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class Streams:
     public
         Generator of public choices, from a root of its own.
     allotment
-        Root of batches of whole epochs, from which no noise follows; set before the first draw to
-        go on with those of an earlier run, and otherwise made from the secret root.
+        Root of batches of whole epochs, from which no noise follows. Set it before the first draw
+        to go on with the batches of an earlier run; otherwise it is made from the secret root.
     """
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
@@ -149,7 +149,7 @@ class Streams:
 
     @property
     def root(self) -> dict[str, Any]:
-        """JSON values from which :meth:`restored` makes the same streams. It is a secret."""
+        """JSON values from which :meth:`restored` makes the same streams: a secret."""
         sequence: Any = self.public.bit_generator.seed_seq
         return {
             "secret": self._secret(),
@@ -179,8 +179,8 @@ class Streams:
     def allotting(self, role: str, name: str) -> np.random.Generator:
         """Return a generator at its start.
 
-        It is that of all batches of a query that hang together, whose role is ``"epochs"``, or of
-        the order of one partition, ``"order"``.
+        The role is ``"epochs"`` for all batches of a query that hang together, and ``"order"`` for
+        the order of one partition.
         """
         if self.allotment is None:
             self.allotment = _digest("allotment", self._secret())
@@ -228,23 +228,23 @@ def keyed_generator(key: bytes | None = None) -> np.random.Generator:
 
 
 def root_of(seed: Seed, *purpose: str) -> str:
-    """Return a secret root, in hexadecimal: a digest of a seed and its purpose, or a fresh one.
+    """Return a secret root, in hexadecimal: a digest of a seed and its purpose, or a fresh root.
 
-    The seed is that of :func:`dpcal.optim.run`; None stands for a fresh root.
+    The seed is as in :func:`dpcal.optim.run`; None stands for a fresh root.
     """
     words = _words(seed)
     return secrets.token_hex(_BITS // 8) if words is None else _digest("secret", words, *purpose)
 
 
 def key_of(root: str, role: str) -> bytes:
-    """Return the key of one stream of words, 32 bytes, by its role; it does not reveal the root."""
+    """Return the key of one stream of words, 32 bytes, by its role; it keeps the root secret."""
     return bytes.fromhex(_digest("key", role, root))
 
 
 def spawned(seed: Seed, count: int) -> list[Seed]:
-    """Return a seed for each of ``count`` >= 1 oracles: itself for one, children of it for several.
+    """Return a seed for each of ``count`` >= 1 oracles: the seed, or children of it for several.
 
-    The seed is that of :func:`dpcal.optim.run`.
+    The seed is as in :func:`dpcal.optim.run`.
     """
     if count == 1 or seed is None:
         return [seed] * count
@@ -252,9 +252,9 @@ def spawned(seed: Seed, count: int) -> list[Seed]:
 
 
 def sequence_of(seed: Seed) -> np.random.SeedSequence:
-    """Return the seed sequence of a given seed, of which a generator that is given keeps count.
+    """Return the seed sequence of a given seed; a generator that is given counts its children.
 
-    Numpy's legacy generators have none: what they were seeded with cannot be told.
+    Numpy's legacy generators have no sequence, because their seed cannot be recovered.
     """
     sequence, error = None, None
     try:
@@ -277,7 +277,6 @@ def _words(seed: Seed) -> str | None:
         return None
     sequence = sequence_of(seed)
     entropy, children = sequence.entropy, sequence.n_children_spawned
-    # A generator or sequence that is given again has other children, and so another root.
     sequence.spawn(1)
     words = [entropy] if isinstance(entropy, int | np.integer) else list(entropy or ())
     return json.dumps(

@@ -1,14 +1,14 @@
-"""Can a run survive its process? Yes: every answer is in a file before it leaves the oracle.
+"""The file of one run, which holds every answer before the answer leaves the oracle.
 
-One transaction holds an answer, its entry of the ledger and the state of the random streams. A run
-that was killed is started again with the same call: it gets the answers in the file to the same
-questions, without reading a record, and goes on from there with the same noise. So it ends at the
-same parameters, bit for bit, for any optimizer, and every released answer is in the file.
+One transaction holds an answer, its entry of the ledger and the state of the random streams. To go
+on with a run that was killed, make the same call again. The run gets the answers in the file to the
+same questions, without reading a record, and goes on from there with the same noise. So it ends at
+the same parameters, bit for bit, for any optimizer, and every released answer is in the file.
 
-With ``every = k`` a transaction holds k answers. They stay in the process until it is on the disk:
-:class:`dpcal.optim.Run` writes waiting answers before a callback is called, before a result is
-returned and before an error leaves an optimizer. Answers that wait when the process is killed were
-not released; they are drawn again, with the same noise.
+With ``every = k`` a transaction holds k answers. The answers stay in the process until the
+transaction is on the disk: :class:`dpcal.optim.Run` writes waiting answers before a callback is
+called, before a result is returned and before an error leaves an optimizer. If the process is
+killed, waiting answers were not released; they are drawn again, with the same noise.
 
 The file is a secret, like a seed: whoever reads it can draw the noise again and subtract it.
 
@@ -69,7 +69,7 @@ class Store(KeptFile):
 
     @cached_property
     def _file(self) -> sqlite3.Connection:
-        """A connection to the file, which is there."""
+        """A connection to the existing file."""
         self.hide()
         return self.connect()
 
@@ -82,7 +82,7 @@ class Store(KeptFile):
             return {} if run is None else {**facts_of(self._file), **dict(run)}
 
     def checked(self, about: Mapping[str, str]) -> dict[str, str]:
-        """Return what is :meth:`known`; ValueError if the run has another plan, or other facts."""
+        """Return the :meth:`known` facts; ValueError if the run has another plan or other facts."""
         known = self.known()
         for name, value in about.items():
             if known and known.get(name) != value:
@@ -90,12 +90,11 @@ class Store(KeptFile):
         return known
 
     def begin(self, about: Mapping[str, str], streams: Streams) -> None:
-        """Own the file, and let streams be those of its run; write the run if there is none.
+        """Own the file and make the streams its run's streams; write the run if there is none.
 
-        Of several processes that start a run at once, one writes it, and the others go on from it.
-        The run is known by its ``plan``, in JSON, and other facts; see :meth:`checked`.
+        If several processes start a run at once, one writes it, and the others go on from it. The
+        run is known by its ``plan``, in JSON, and other facts; see :meth:`checked`.
         """
-        # A seed that was used is refused before there is a file.
         root = None if self.checked(about) else json.dumps(streams.root)
         if "_file" not in vars(self):
             self.make()
@@ -115,7 +114,7 @@ class Store(KeptFile):
 
     @contextmanager
     def owned(self) -> Iterator[sqlite3.Connection]:
-        """Write inside in one transaction; LedgerMismatch if another run has opened the file."""
+        """Write the changes in one transaction; LedgerMismatch if another run opened the file."""
         with self.writing(self._file):
             row = self._file.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()
             if row is None or row[0] != self._owner:
@@ -168,10 +167,10 @@ class Answers(Store):
     Parameters
     ----------
     path
-        Of the file, which is made with the first run. Only its owner can read it.
+        Path of the file, which is made with the first run. Only its owner can read it.
     every
-        Answers of a transaction, at least 1. With more than 1, :meth:`flush` must be called before
-        anything that depends on an answer leaves the process.
+        Number of answers in a transaction, at least 1. With more than 1, :meth:`flush` must be
+        called before anything that depends on an answer leaves the process.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int) -> None:
@@ -180,7 +179,6 @@ class Answers(Store):
         self._at = self._stored = 0
         self._state: str | None = None
         self._waiting: list[tuple[int, str, bytes, str]] = []
-        # Several threads may flush while one asks.
         self._lock = RLock()
 
     def begin(self, about: Mapping[str, str], streams: Streams) -> None:
@@ -225,7 +223,7 @@ class Answers(Store):
                 self.flush()
 
     def flush(self) -> None:
-        """Write the answers that are waiting, in one transaction.
+        """Write the waiting answers, in one transaction.
 
         LedgerMismatch is raised if another run has opened the file since; no waiting answer may
         then be released.
@@ -252,7 +250,7 @@ class Answers(Store):
         return read_ledger(self.path) if self._at < self._stored else ledger
 
 
-# Numbers of an answer, if they are not as many as parameters; -1 for all that there are.
+# Numbers in an answer, where that is not the number of parameters; -1 for any.
 _DUE = {
     "gradient norm": 1,
     "scalar": 1,
@@ -263,7 +261,7 @@ _DUE = {
 
 
 def _question(query: Query, points: tuple[Vector, ...]) -> str:
-    """Return a digest of what was asked."""
+    """Return a digest of a query and its points."""
     noise = None if query.budget is None else query.noise_multiplier
     words = repr((query.kind, query.name, noise)).encode()
     return digest_of(np.frombuffer(words, dtype=np.uint8), *points).hex()
@@ -277,7 +275,7 @@ def stored(
     seed: Seed = None,
     every: int = 1,
 ) -> PrivateOracle:
-    """Return an oracle whose answers are in a file before they leave it.
+    """Return an oracle with answers that are in a file before they leave it.
 
     A ValueError is raised if the file is not a store, or has another plan or other records.
 
@@ -286,12 +284,11 @@ def stored(
     path, every
         See :class:`Answers`.
     objective, plan
-        As of a :class:`dpcal.optim.PrivateOracle`; for a run in the file, the same as before.
+        See :class:`dpcal.optim.PrivateOracle`; for a run in the file, the same as before.
     seed
-        Of a new run. A run in the file keeps its own randomness.
+        Seed of a new run. A run in the file keeps its own randomness.
     """
     kept = Answers(path, every)
-    # What the oracle refuses is refused before there is a file.
     oracle = PrivateOracle(objective, plan, seed=seed)
     records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
     about = {"plan": plan.to_json(), "records": records, "noise": oracle.noise}
