@@ -40,15 +40,17 @@ def verify(
     Parameters
     ----------
     report
-        A folder with a report.json, or that file; several are composed, as about one table.
+        Folder with a report.json, or that file. Several reports are composed, as reports about one
+        table.
     sign
-        Sign every file of each report, into FOLDER.sig beside it: a private Ed25519 key in PEM.
+        Private Ed25519 key in PEM that signs every file of each report; the signature of FOLDER is
+        FOLDER.sig.
     key
-        Check that signature: the public key in PEM.
+        Public key in PEM that checks the signature.
     policy
-        Check that the claims are such as this TOML file allows.
+        File of limits that the claims must meet, in TOML.
     delta
-        Of several reports together, in (0, 1) (default: the largest of theirs).
+        Delta in (0, 1) of several reports together (default: the largest delta of a report).
 
     Examples
     --------
@@ -100,7 +102,7 @@ def verify(
 
 
 def _broken(policy: Policy, documents: list[Any], found: dict[str, Any]) -> list[str]:
-    """Return what a policy does not allow in reports whose claims were computed again."""
+    """Return the sentences on recomputed claims that break a policy."""
     if len(documents) > 1:
         upper, delta = found["together"]["epsilon"]["upper"], found["together"]["delta"]
     else:
@@ -109,7 +111,7 @@ def _broken(policy: Policy, documents: list[Any], found: dict[str, Any]) -> list
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder of a report that was given as it or as its file."""
+    """Return the folder of a report, given as a folder or as its file."""
     return path if path.is_dir() else path.absolute().parent
 
 
@@ -125,7 +127,7 @@ def _text(rows: list[dict[str, Any]]) -> str:
 
 
 def _about(document: Any, problems: list[str]) -> str:
-    """The lines on unit and relation of a report, and on the files beside it."""
+    """Return the lines on unit, relation and other files of a report."""
     privacy = document.get("privacy", {})
     lines = [f"{name}: {privacy[key]}" for name, key in ABOUT.items() if key in privacy]
     if "files" in document:
@@ -137,7 +139,7 @@ ABOUT = {"unit": "unit", "relation": "neighboring_relation"}
 
 
 def _together(documents: list[Any], delta: float | None) -> dict[str, Any]:
-    """The price of all reports, and what to know about it."""
+    """Return the cost of all reports together, with notes."""
     runs = [run for document in documents for run in document["runs"]]
     largest = max(run["delta"] for run in runs)
     delta = largest if delta is None else delta

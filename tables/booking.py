@@ -37,8 +37,8 @@ def checked_book(budget: str | Path | None, table: Records) -> Path | None:
 def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | None:
     """Return the book that a plan is charged to, if it fits; None where no book is kept.
 
-    A new book takes the plan's own target for its total, and says so on standard error. The records
-    are entered into the book with the first answer.
+    The total of a new book is the plan's own target, and a line on standard error states it. The
+    records are entered into the book with the first answer.
 
     Raises
     ------
@@ -68,7 +68,8 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
 def booked(path: Path | None) -> dict[str, Any]:
     """Return the section of a report on the budget book that its last run is in; none without one.
 
-    It has the book's name, the number of the run, the total, what all runs spent, and the unit.
+    The section has the book's name, the number of the run, the total, the cost of all runs, and the
+    unit.
     """
     if path is None:
         return {}

@@ -1,4 +1,4 @@
-"""What was released, in the words of a terminal: a line for each kind of answer.
+"""Text of a release for a terminal: a line for each kind of answer.
 
 >>> found = {"held_out": "none", "reason": "nothing is held out"}
 >>> scores_line(found)
@@ -19,7 +19,7 @@ __all__ = ["scores_line", "summary"]
 
 
 def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, Any]) -> str:
-    """Return the text on what a run released, its epsilon, and its held-out scores.
+    """Return the text on the answers of a run, its epsilon, and its held-out scores.
 
     ``data`` and ``evaluation`` are sections of its report.
     """
@@ -80,5 +80,5 @@ def _answers(result: Result) -> list[str]:
 
 
 def _noun(query: Query) -> str:
-    """Return what an answer is, for those who read the screen."""
+    """Return the name of an answer for the screen."""
     return "norm of rows" if query.name == SCALE else query.kind
