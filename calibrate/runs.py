@@ -435,7 +435,8 @@ class SamplerRow:
     assumes
         Property of the running code that the claim needs.
     epsilon
-        Epsilon of the run; None where the noise was solved for a target, or no theorem covers the run.
+        Epsilon of the run; None where the noise was solved for a target, or no theorem covers
+        the run.
     refused
         Reason why there is no answer; empty where there is one.
     """

@@ -105,8 +105,8 @@ def _mixed(book: Any) -> list[str]:
     if len({run.plan.group_size for run in book.runs}) < 2:
         return []
     return [
-        "         runs about fewer rows are priced for such a person, and do not count his rows:",
-        "         the claim is about persons who have no more in the table",
+        "         runs about fewer rows are charged for that many rows, and do not count them:",
+        "         the claim is about persons with at most that many rows in the table",
     ]
 
 

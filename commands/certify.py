@@ -74,7 +74,7 @@ def certify(
         given = {"epsilon": epsilon, "delta": delta, "output": output, "method": method}
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"{name} is for a run that options tell: a report says its own.")
+                raise ValueError(f"{name} is for a run given by options: a report has its own.")
         return _of_report(report, width)
     if (epsilon is None) == (delta is None):
         raise ValueError("epsilon and delta: exactly one must be given.")
@@ -192,7 +192,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
         return _refused(str(error))
     about = json.loads(text).get("about")
     if about is not None and not _says(about, proved):
-        return _refused("its sentence says other than what is proved")
+        return _refused("its sentence differs from the proved claim")
     document = {**proved.to_dict(), **({} if about is None else {"about": about})}
     return Answer({"holds": True, "certificate": document}, f"holds: {_text(proved)}")
 

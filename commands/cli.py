@@ -68,7 +68,7 @@ def _help() -> str:
     for title, commands in GROUPS.items():
         lines += ["", title]
         lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
-    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints a script that completes these words."]
+    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints a script that completes words."]
     return "\n".join(lines)
 
 

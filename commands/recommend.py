@@ -69,7 +69,7 @@ def optimizers(name: str | None = None) -> Answer:
     every = [*registry.known().values(), *registry.SELECTIONS.values()]
     rows = sorted(every, key=lambda row: row.comparator)
     lines = columns([(row.name, "comparator: " * row.comparator + row.summary) for row in rows])
-    lines.append("'dpcal optimizers NAME' tells an optimizer's problem, needs, rate and settings.")
+    lines.append("'dpcal optimizers NAME' lists an optimizer's problem, needs, rate and settings.")
     return Answer({"optimizers": [row.to_dict() for row in rows]}, "\n".join(lines))
 
 
@@ -79,7 +79,7 @@ def _lines(row: Optimizer) -> str:
         [
             f"{row.name}: {row.summary}{' (a comparator, not recommended)' * row.comparator}",
             f"  problem    {row.problem}",
-            *([f"  if convex  {row.beaten} ended lower at the same price"] if row.beaten else []),
+            *([f"  if convex  {row.beaten} ended lower at the same cost"] if row.beaten else []),
             f"  needs      {', '.join(row.needs)}",
             f"  rate       {row.measure} {row.rate}, without logarithms",
             f"  theorem    {row.theorem}",

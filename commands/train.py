@@ -66,7 +66,7 @@ def train(
     lines = [
         str(found),
         f"report written to {output}/",
-        f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it",
+        f"{key.name}, next to it, is the key of its fingerprint: keep it, do not publish it",
     ]
     status = INTERRUPTED if found.interrupted else 0 if found.result.complete else DIVERGED
     return Answer(dpcal.report.read(output), "\n".join(lines), status)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BOUND = (
     "Bound to each other: plan, ledger, delta, neighboring relation and claim of each run, and of "
-    "all together; and to report.json the files beside it, by their sums."
+    "all together; and to report.json the other files, by their sums."
 )
 NOT_BOUND = (
     "Not bound: scores, words and dates in report.json, the table, and whether runs were of silos "
@@ -62,7 +62,7 @@ def verify(
     limits = None if policy is None else dpcal.report.Policy.read(policy)
     documents = [dpcal.report.read(path) for path in report]
     if delta is not None and len(documents) == 1:
-        raise ValueError("--delta is for several reports: one report says its own.")
+        raise ValueError("--delta is for several reports: one report has its own.")
     tables, texts, changed = [], [], {}
     for folder, document in zip(report, documents, strict=True):
         rows = dpcal.report.verify(document)
@@ -131,7 +131,7 @@ def _about(document: Any, problems: list[str]) -> str:
     privacy = document.get("privacy", {})
     lines = [f"{name}: {privacy[key]}" for name, key in ABOUT.items() if key in privacy]
     if "files" in document:
-        lines.append(f"files: {'; '.join(problems) or 'as report.json says'}")
+        lines.append(f"files: {'; '.join(problems) or 'as in report.json'}")
     return "".join(f"\n{line}" for line in lines)
 
 
@@ -146,9 +146,9 @@ def _together(documents: list[Any], delta: float | None) -> dict[str, Any]:
     epsilon = dpcal.report.composed_reports(documents, delta)
     seeds = sum(bool(run.get("seed_given")) for run in runs)
     notes = [
-        "The reports are taken to be about the same records: fingerprints have keys of their own, "
-        "so that nobody can tell.",
-        "The claim holds where no run was chosen with a look at what another one released.",
+        "The reports are taken to be about the same records: their fingerprints have different "
+        "keys, and cannot show it.",
+        "The claim holds if no run was chosen by the results of another run.",
     ]
     if seeds > 1:
         notes.append(

@@ -2,9 +2,9 @@
 
 The first sum holds a table of counts: records by their true class, and by the probability that the
 model gave to the second class. The bins are narrow where probabilities are small, as they are for
-rare classes. The first sum also counts the first class on a fine grid of scores. The second sum holds the
-ranks of the second class on this grid; the mean rank is the area under the ROC curve. If the sums
-carry noise, all scores are as private as the sums.
+rare classes. The first sum also counts the first class on a fine grid of scores. The second sum
+holds the ranks of the second class on this grid; the mean rank is the area under the ROC curve. If
+the sums carry noise, all scores are as private as the sums.
 
 Each number has a standard error: for the chance of drawing these records, and for the noise. It is
 infinite where noise hides the divisor of the number.

@@ -4,7 +4,7 @@ r"""Check of claims against an organization's limits, which are in a TOML file.
 >>> policy.violations({"max_epsilon": 2.5, "samplers": ["poisson"]})
 ['clinic.toml: max_epsilon = 1.0, but epsilon is 2.50000.']
 >>> policy.violations({"max_epsilon": 0.5})
-['clinic.toml: samplers = ["poisson"], but nothing tells the samplers.']
+['clinic.toml: samplers = ["poisson"], but no report states the samplers.']
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Policy:
         for name, allowed in self.limits.items():
             limit, fact = _LIMITS[name], facts.get(name)
             if fact is None:
-                told = f"nothing tells the {name.removeprefix('max_').replace('_', ' ')}"
+                told = f"no report states the {name.removeprefix('max_').replace('_', ' ')}"
             elif not limit.kept(allowed, fact):
                 told = f"{limit.about} {_words_of(fact)}"
             else:

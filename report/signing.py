@@ -93,7 +93,7 @@ def signature_problems(folder: Path, key: Path) -> list[str]:
         If the key, the signature's file or a file of the folder cannot be read.
     """
     public = _key(key, private=False)
-    text = text_of(_beside(folder), "signature must be a readable file beside the report")
+    text = text_of(_beside(folder), "signature must be a readable file next to the report")
     found = _sums(folder)
     try:
         document = document_of(text)
@@ -152,7 +152,7 @@ def _key(path: Path, *, private: bool) -> Any:
     mode = os.stat(path).st_mode & 0o777
     if private and mode & 0o077:
         raise ValueError(
-            f"A private key must be readable by its owner alone, got {str(path)!r} of mode "
+            f"A private key must be readable by its owner only, got {str(path)!r} of mode "
             f"{mode:03o}: chmod 600 it."
         )
     try:

@@ -63,7 +63,7 @@ def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> 
         Numbers or strings.
     key
         A secret that makes the fingerprint an HMAC. A plain hash of private records is not private:
-        whoever knows all records but one can test guesses of that one against it.
+        an attacker who knows all records but one can test guesses of this record against the hash.
     """
     digest = hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
     for array in arrays:

@@ -153,8 +153,8 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Recompute the claims of a ``report.json`` from the plans and ledgers in it.
 
     Where runs name a ``silo``, the runs of each silo are composed, and the total is the largest
-    cost of a silo: the claim is about one record of one silo. That silos share no record is theirs
-    to see to. A run costs its whole plan: it spent all of it, or it stopped because of its own
+    cost of a silo: the claim is about one record of one silo. The silos must share no
+    record. A run costs its whole plan: it spent all of it, or it stopped because of its own
     output.
 
     Parameters

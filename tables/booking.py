@@ -56,9 +56,9 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
     else:
         book = BudgetBook(path, epsilon=plan.epsilon, delta=plan.delta)
         print(
-            f"dpcal: {path} is a new budget book, whose total is this run's: epsilon "
+            f"dpcal: {path} is a new budget book with this run's total: epsilon "
             f"{plan.epsilon:g} at delta {plan.delta:g}. 'dpcal budget {path} --change-total "
-            "--epsilon E' makes room for more runs.",
+            "--epsilon E' allows more runs.",
             file=sys.stderr,
         )
     book.about(table).check(plan)

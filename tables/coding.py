@@ -1,4 +1,4 @@
-"""Coding of a record as numbers. The numbers follow from the record's own cells and the schema only.
+"""Coding of a record as numbers, from the record's own cells and the schema only.
 
 >>> from dpcal.tables.schema import Column
 >>> coding = Coding([
@@ -177,7 +177,7 @@ class Coding:
         waving = []
         for column, place in zip(self.columns, self._places, strict=True):
             if column.name not in frame.columns:
-                raise ValueError(f"table must have a column {column.name!r}, as the schema says.")
+                raise ValueError(f"table must have a column {column.name!r}, as in the schema.")
             part = X[:, place]
             if column.type == "number":
                 values, ok = values_of(frame[column.name], column, self._missing)
@@ -251,7 +251,7 @@ def persons_of(series: Any, missing: Collection[str]) -> Any:
     """Return the person of each row, as texts; refuse a row without a person."""
     texts = texts_of(series, missing)
     if texts.null_count():
-        raise ValueError(f"Every row must say whose it is, column {series.name!r} lacks one.")
+        raise ValueError(f"Every row must name its person, column {series.name!r} lacks one.")
     return texts
 
 
@@ -283,7 +283,7 @@ def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Ve
         empty = gone[place] and (series[place] is None or str(series[place]).strip() in missing)
         raise ValueError(
             f"Every cell of column {column.name!r} must be a finite number, got "
-            + ("an empty one; missing = in the schema allows it." if empty else "one that is none.")
+            + ("an empty one; missing = in the schema allows it." if empty else "another value.")
         )
     values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
     return values, ~(gone & (column.missing == "drop-row"))

@@ -205,9 +205,9 @@ def _no_feature(name: str, seen: _Seen, *, number: bool) -> str:
     if seen.distinct <= _MOST_CATEGORIES or (number and not said):
         return ""
     return (
-        'person? Its values repeat: if it tells whose row it is, type = "person", and group_size '
-        "at the top, the most rows of a person that a rule allows; while it is dropped, a claim is "
-        "about one row, not one person"
+        'person? Its values repeat: if it names the person of a row, use type = "person", and '
+        "group_size at the top, the most rows of a person that a rule allows; while it is dropped, a "
+        "claim is about one row, not one person"
     )
 
 

@@ -185,7 +185,7 @@ class Source:
         """Refuse a table without one of these columns."""
         for name in names:
             if name not in self.columns:
-                raise ValueError(f"table must have a column {name!r}, as the schema says.")
+                raise ValueError(f"table must have a column {name!r}, as in the schema.")
 
     def _names_of(self, head: bytes) -> list[str]:
         text = head.decode("utf-8-sig", errors="replace")

@@ -252,7 +252,7 @@ def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -
     for name, value in settled.items():
         if value is not None:
             told = _ARGUMENTS.get(name, name)
-            raise ValueError(f"{told} does not go with use_plan, which says it.")
+            raise ValueError(f"{told} does not go with use_plan, which sets it.")
     for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
         own = getattr(plan, name)
         if asked[name] not in (None, own):

@@ -46,7 +46,7 @@ COLUMNS = "columns of distinct names"
 WEIGHTS = "finite numbers > 0, one for each class"
 UNWEIGHTED = "left out unless type is 'class'"
 IMPUTED = "given if and only if missing is 'impute'"
-OWNED = "1, or needs a column of type 'person', which tells whose row it is"
+OWNED = "1, or needs a column of type 'person', which names the person of a row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +220,9 @@ class Schema:
                 f"target is {target!r}: use 'category' or 'drop'."
             )
         if not found:
-            raise ValueError(f"table must hold a column beside the target, got only {target!r}.")
+            raise ValueError(
+                f"table must hold another column than the target, got only {target!r}."
+            )
         return found
 
     def copied(self) -> list[str]:

@@ -87,7 +87,7 @@ def evaluate(
             found, noise, told = _noisy(result, asked, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; only the scores are left out.
-            return _left_out(f"the budget book has no room ({error})")
+            return _left_out(f"the budget book does not allow them ({error})")
     if records.labels:
         first, second = found
         return told | metrics(first, second, records.labels, noise=noise, group=group)
@@ -108,7 +108,7 @@ def _unasked(records: Records, how: str | None, book: Store) -> str:
             "measures them, and test_fraction=0 keeps no record back"
         )
     if how == "none":
-        return "held_out='none' was asked; held_out='noisy' (--held-out noisy) measures them"
+        return "held_out='none' was given; held_out='noisy' (--held-out noisy) measures them"
     if not records.labels and how != "unprotected" and records.target.range is None:
         return "a target without a range in the schema has no bound to scale noise by"
     return ""
@@ -236,14 +236,14 @@ def warn_after(evaluation: dict[str, Any], records: Records) -> list[str]:
 
 def _about_scores(found: dict[str, Any]) -> list[str]:
     """Return warnings about a model that learned nothing, or about scores that noise hides."""
-    hidden = "noise hides the scores of so few held-out records: they say nothing of the model"
+    hidden = "noise hides the scores of so few held-out records"
     if "accuracy" in found:
         area, error = found["auc"], found["auc_standard_error"]
         if area is None or error > 0.25:
             return [hidden]
         if area - 0.5 <= 2 * error:
             return [
-                "the model may not tell the classes apart, as far as the held-out records tell: "
+                "the model may not separate the classes, by the held-out records: "
                 f"the area under the ROC curve is {area:.3f} with standard error {error:.3f}, "
                 "and 0.5 for a model that learned nothing"
             ]

@@ -146,8 +146,8 @@ def release(
         ranges.
     statistics
         ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
-        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
-        each may end in ``where CONDITION`` and ``by AXES``.
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``.
+        Each can end in ``where CONDITION`` and ``by AXES``.
     epsilon
         Target epsilon > 0 of all statistics together.
     delta
@@ -354,7 +354,7 @@ def _result(asked: Asked, ledgers: Sequence[Ledger]) -> Result:
         plan=plan,
         complete=True,
         early=ledger.answers < sum(query.count for query in plan.queries),
-        message="released all that was asked",
+        message="released all statistics",
         noise="discrete",
     )
     result.verify()

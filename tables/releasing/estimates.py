@@ -1,8 +1,8 @@
 """From noisy totals to statistics, each with a standard error and an interval of confidence.
 
 All here is a function of released numbers. An interval holds the statistic of the table itself (of
-its values, clamped to their ranges) with probability 95 percent or more over the noise; that the
-table is a sample of something larger is not in it.
+its values, clamped to their ranges) with probability 95 percent or more over the noise. It
+does not cover the error of the table as a sample.
 
 >>> cuts_around(np.array([[2.0, 5.0]]), (0.0, 10.0)).shape[0]
 1

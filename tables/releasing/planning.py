@@ -206,7 +206,7 @@ def planned(
         shares[total.name] = first, max(part, share)
     if not shares:
         raise UnsupportedEvent(
-            f"statistics must ask for more than the number of rows, which is told: n = {n}."
+            f"statistics must include more than the number of rows, which is published: n = {n}."
         )
     trees = {tree_of(each): each for each in statistics if each.kind == "quantile"}
     found, surprise = bool(open_axes(statistics)), delta * _SURPRISE / group_size
