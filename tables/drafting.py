@@ -206,8 +206,8 @@ def _no_feature(name: str, seen: _Seen, *, number: bool) -> str:
         return ""
     return (
         'person? Its values repeat: if it names the person of a row, use type = "person", and '
-        "group_size at the top, the most rows of a person that a rule allows; while it is dropped, a "
-        "claim is about one row, not one person"
+        "group_size at the top, the most rows of a person that a rule allows; while it is dropped, "
+        "a claim is about one row, not one person"
     )
 
 
