@@ -1,4 +1,4 @@
-"""How much noise do other accountants need for one target?
+"""Noise that other accountants need for one target.
 
 An accountant with looser bounds needs more noise than necessary for the target. A run with that
 noise has a smaller epsilon than the target, and a lower utility.

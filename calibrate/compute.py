@@ -1,4 +1,4 @@
-"""Which batch size is best for a number of gradients? Batches, steps and noise side by side.
+"""Comparison of batch sizes at one number of gradients. The table lists batches, steps and noise.
 
 The noise of a mean gradient, in clipping norms, is the noise multiplier over the batch size: the
 noise-batch ratio of McKenna et al. 2025 (Scaling laws for differentially private language models).
@@ -27,7 +27,7 @@ from dpcal.calibrate.runs import rate_of
 
 __all__ = ["BatchRow", "BatchTable", "compare_batches"]
 
-# Batch sizes that are compared: all records, or the gradients of one step, halved nine times.
+# Number of compared batch sizes: all records, or the gradients of one step, halved nine times.
 _SIZES = 10
 
 
@@ -40,9 +40,9 @@ class BatchRow:
     batch_size
         Expected size of the Poisson samples.
     steps
-        Number of steps, which the gradients pay for.
+        Number of steps: gradients over the batch size.
     noise_multiplier
-        The smallest one that meets the target.
+        Smallest noise multiplier that meets the target.
     noise_batch_ratio
         Standard deviation of the noise of a mean gradient, in clipping norms.
     """
@@ -91,21 +91,21 @@ def compare_batches(
     neighboring_relation: str = "add-or-remove-one",
     batch_sizes: Sequence[int] | None = None,
 ) -> BatchTable:
-    """Return steps and noise of several batch sizes that compute as many gradients.
+    """Return steps and noise of several batch sizes with the same total number of gradients.
 
     Parameters
     ----------
     n
         Number of records, >= 1, public.
     gradients
-        Number of records' gradients of the whole run, >= 1: batch size times steps.
+        Number of gradients of single records in the whole run, >= 1: batch size times steps.
     epsilon
         Target, > 0.
     delta
         Target, in (0, 1).
     batch_sizes
-        Expected batch sizes in [1, n], of at most as many records as there are gradients (default:
-        all records, halved nine times).
+        Expected batch sizes in [1, n], each at most ``gradients`` (default: all records, halved
+        nine times).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What does a run of Gaussian noise on batches cost? Its sizes, its event, and what was left out.
+"""Runs of Gaussian noise on batches, with sizes and an event. One number can be left out.
 
 Sizes are exact: ``Fraction(512, 60_000)`` is that rate, and the double that stands for a rate is
 never below it, so that no epsilon is too small.
@@ -13,7 +13,7 @@ ShuffledEpochsDpEvent(noise_multiplier=0.8, batches=117, epochs=100, remainder=T
 >>> shuffled.relation
 'replace-special'
 
-What is left out is solved for:
+You can solve for the number that is left out:
 
 >>> run = SampledRun(n=60_000, batch_size=600, epochs=10).solved(epsilon=2.0, delta=1e-6)
 >>> print(f"{run.noise_multiplier:.4f}")
@@ -73,26 +73,26 @@ def rate_of(exact: Fraction) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRun:
-    """A run of Gaussian noise on sampled batches, of which one number may be left out.
+    """A run of Gaussian noise on sampled batches, in which one number can be left out.
 
     Parameters
     ----------
     sampler
-        How batches are drawn.
+        Way to draw batches.
     sampling_probability
         Probability in (0, 1] that a record joins a step: an exact decimal or fraction.
     n
-        Number of records, public.
+        Public number of records.
     batch_size
-        (Expected) batch, in [1, n].
+        Batch size in [1, n]; expected, where the size is random.
     steps
         Number of steps >= 1.
     epochs
-        Passes > 0, instead of steps.
+        Passes > 0 over the records, in place of steps.
     noise_multiplier
         Standard deviation > 0 of the noise, in units of the clipping norm.
     neighboring_relation
-        What neighbors differ by (default: the sampler's own).
+        Neighboring relation (default: the sampler's own).
 
     Raises
     ------
@@ -149,7 +149,7 @@ class SampledRun:
 
     @property
     def relation(self) -> Relation:
-        """The neighboring relation: what was given, or the sampler's own."""
+        """Neighboring relation: the given one, or the sampler's own."""
         if self.neighboring_relation is None:
             return RUN_SAMPLERS[self.sampler].relation
         return self.neighboring_relation
@@ -199,7 +199,7 @@ class SampledRun:
         Parameters
         ----------
         delta
-            In (0, 1).
+            Delta in (0, 1).
         **how
             Other keywords of that function.
         """
@@ -208,7 +208,7 @@ class SampledRun:
         return found
 
     def certified(self) -> tuple[DpEvent, str]:
-        """Return the event that a certificate is about, and what it is about in words.
+        """Return the event that a certificate is about, and its description in words.
 
         Raises
         ------
@@ -217,8 +217,8 @@ class SampledRun:
         """
         if self.sampler != "random-allocation" or self.relation != "replace-one":
             return self.event(), str(self)
-        # A mixture of runs against one run, or against a mixture of the same shares, is no easier
-        # to tell apart than the worst of them: hockey-stick divergences are jointly convex.
+        # Hockey-stick divergences are jointly convex: a mixture of runs is no easier to tell apart
+        # from a run, or from a mixture with the same shares, than the worst of these runs.
         (sigma,) = self.known("noise_multiplier")
         known = _events.SelfComposedDpEvent(_events.GaussianDpEvent(sigma), self.passes)
         return known, (
@@ -232,11 +232,11 @@ class SampledRun:
         Parameters
         ----------
         epsilon
-            Target, > 0.
+            Target epsilon > 0.
         delta
-            Target, in (0, 1).
+            Target delta in (0, 1).
         accountant
-            Its epsilon must meet the target, where the noise is solved for.
+            Accountant whose epsilon must meet the target, where the noise is solved for.
 
         Raises
         ------
@@ -259,21 +259,21 @@ class SampledRun:
         return replace(self, **{name: value})
 
     def plan(self, *, epsilon: float, delta: float, **how: Any) -> Plan:
-        """Return the plan of DP-SGD on these batches, whose noise meets (epsilon, delta).
+        """Return the plan of DP-SGD on these batches, with noise that meets (epsilon, delta).
 
         Parameters
         ----------
         epsilon
-            Target, > 0.
+            Target epsilon > 0.
         delta
-            Target, in (0, 1).
+            Target delta in (0, 1).
         **how
             Other keywords of :func:`dpcal.calibrate.dpsgd`.
 
         Raises
         ------
         ValueError
-            If a size is missing, or there is no such optimizer for the sampler.
+            If a size is missing, or DP-SGD has no such sampler.
         """
         if self.sampler not in PLANNED or self.noise_multiplier is not None:
             raise ValueError(
@@ -309,7 +309,7 @@ class SampledRun:
         return names[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is run as JSON values."""
+        """Return the run as JSON values."""
         values: dict[str, Any] = {"sampler": self.sampler}
         if self.rate is not None:
             values["sampling_probability"] = rate_of(self.rate)
@@ -328,7 +328,7 @@ class SampledRun:
         return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {batches}"
 
 
-# Which arguments give what a sampler needs.
+# Arguments that give each number of a sampler.
 _GIVEN_BY = {
     "rate": "sampling_probability (or n and batch_size)",
     "n": "n and batch_size",
@@ -347,13 +347,13 @@ class _Sampler:
     Parameters
     ----------
     event
-        From a run to its event.
+        Function from a run to its event.
     relation
-        The neighboring relation that a claim is for, unless another one is asked.
+        Neighboring relation of a claim, unless another one is given.
     assumes
-        What must be true of the code that runs, for the claim to hold.
+        Property of the running code that the claim needs.
     says
-        What a batch is, in words, as a format of ``run``.
+        Description of a batch, as a format of ``run``.
     """
 
     event: Callable[[SampledRun], DpEvent]
@@ -426,18 +426,19 @@ RUN_SAMPLERS: Mapping[Sampler, _Sampler] = MappingProxyType(
 
 @dataclass(frozen=True)
 class SamplerRow:
-    """What a run costs with one sampler.
+    """Cost of a run with one sampler.
 
     Parameters
     ----------
     run
         The run, with this sampler and its noise.
     assumes
-        What must be true of the code that runs, for the claim to hold.
+        Property of the running code that the claim needs.
     epsilon
-        Its epsilon; None where the noise was solved for a target, or no theorem covers the run.
+        Epsilon of the run; None where the noise was solved for a target, or no theorem covers
+        the run.
     refused
-        Why there is no answer; empty where there is one.
+        Reason why there is no answer; empty where there is one.
     """
 
     run: SampledRun
@@ -453,19 +454,19 @@ def compare_samplers(
     epsilon: float | None = None,
     samplers: Sequence[Sampler] = tuple(RUN_SAMPLERS),
 ) -> tuple[SamplerRow, ...]:
-    """Return what a run costs by each way of drawing its batches, or the noise that each needs.
+    """Return the cost of a run by each way to draw its batches, or the noise for a target.
 
     Parameters
     ----------
     run
-        Its n, batch_size and length; its noise multiplier, or an epsilon instead. Its own sampler
-        does not matter.
+        A run with n, batch_size and length, and with a noise multiplier unless you give an
+        epsilon. Its own sampler does not matter.
     delta
-        In (0, 1).
+        Delta in (0, 1).
     epsilon
         Target > 0, in place of a noise multiplier.
     samplers
-        Which ones.
+        Samplers to compare.
 
     >>> run = SampledRun(n=6_000, batch_size=600, epochs=3, noise_multiplier=2.0)
     >>> for row in compare_samplers(run, delta=1e-5, samplers=("poisson", "shuffled-epochs")):
@@ -504,7 +505,7 @@ def run_of_values(told: Mapping[str, Any]) -> SampledRun:
     Raises
     ------
     KeyError, TypeError, ValueError
-        If it did not write this.
+        If the values are of another origin.
     """
     rate, epochs = _exact(told["rate"]), _exact(told["epochs"])
     found = SampledRun(

@@ -1,8 +1,8 @@
 """The sub-commands of the command line: a table, and a function for each.
 
-A command is a typed function of its name, whose docstring is its help and ends in examples. Only
-the module of the command that was named is imported: ``dpcal --help`` loads neither numpy nor any
-accountant. To add a command, add a line here and its function.
+A command is a typed function with its name. The docstring of the function is the help text, and
+ends in examples. Only the module of the called command is imported: ``dpcal --help`` loads neither
+numpy nor any accountant. To add a command, add a line here and its function.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,12 @@ from typing import Any
 
 __all__ = ["COMMANDS", "FORMER", "GROUPS", "MOVED", "load"]
 
-# Of each group: commands, the modules that they are in, and what they do.
 GROUPS = {
     "what does a run cost?": {
         "epsilon": ("price", "bound epsilon at a delta"),
         "delta": ("price", "bound delta at an epsilon"),
-        "compare": ("price", "ask several accountants the same question"),
-        "samplers": ("price", "compare what each way of drawing batches costs"),
+        "compare": ("price", "compare several accountants"),
+        "samplers": ("price", "compare the cost of each way to draw batches"),
         "certify": ("certify", "prove bounds in ball arithmetic"),
     },
     "how much noise?": {
@@ -32,19 +31,19 @@ GROUPS = {
     "your table": {
         "schema": ("schema", "draft a schema of a table: types, ranges, categories"),
         "train": ("train", "fit a private linear model, with a report"),
-        "predict": ("predict", "answer the records of a table by a private model"),
+        "predict": ("predict", "predict the target of a table's records by a private model"),
         "release": ("release", "private counts, means, histograms and quantiles"),
     },
     "can it be trusted?": {
         "verify": ("verify", "recompute the claims of a report from its ledgers"),
-        "budget": ("budget", "what was spent on a data set, and what is left"),
-        "attack": ("attack", "replays, likelihood ratios, canaries"),
+        "budget": ("budget", "runs of a data set, their cost, and the remaining budget"),
+        "attack": ("attack", "attack a run by replays, likelihood ratios or canaries"),
         "check": ("certify", "prove the bounds of a certificate again"),
     },
 }
 COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
-# Commands that are gone, and what answers in their place.
+# Commands that were removed, and their replacements.
 MOVED = {
     "schedule": "dpcal.calibrate.theorem_at in Python",
     "corpus": "python -m benchmarks.corpus of a clone",
@@ -52,7 +51,7 @@ MOVED = {
     "plot": "--plot FILE of epsilon, compare, samplers, attack",
     "demo": "python -m benchmarks.demonstration of a clone",
 }
-# Options under their former names, which are taken a release long.
+# Former names of options, accepted for one release.
 FORMER = {"--max-norm": "--max-grad-norm", "--records": "--n"}
 
 

@@ -1,4 +1,4 @@
-"""What commands have in common: the types of their options, opened tables, pictures, progress."""
+"""Shared parts of commands: types of options, opened tables, pictures, progress."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def opened(
     Parameters
     ----------
     table
-        Text with a row of column names, also in gzip, or parquet.
+        Text file with a row of column names, also in gzip, or a parquet file.
     missing_values
         Texts that stand for a missing cell.
     separator
-        Of cells (default: found in the file).
+        Separator of cells (default: detected in the file).
     encoding
-        Of text (default: UTF-8).
+        Encoding of the text (default: UTF-8).
     decimal_comma
         Numbers look like 3,14.
     """
@@ -45,7 +45,7 @@ def opened(
 
 
 def check_new(path: Path, *, force: bool) -> None:
-    """Raise ``ValueError`` unless a file can be written without a loss: none is there, or force."""
+    """Raise ``ValueError`` if a file exists and ``force`` is false."""
     if not path.absolute().parent.is_dir() or path.is_dir():
         raise ValueError(f"output must be a file in an existing folder, got {str(path)!r}.")
     if path.exists() and not force:
@@ -55,12 +55,12 @@ def check_new(path: Path, *, force: bool) -> None:
 
 
 def one_or_all(name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the document of one answer, or a document with all of several."""
+    """Return the document of one answer, or a document with a list of several answers."""
     return documents[0] if len(documents) == 1 else {name: documents}
 
 
 def drawn(figure: Any, path: Path, title: str = "", *about: str) -> str:
-    """Write a picture with what it is of below it; return the line that says so."""
+    """Write a picture with its description, and return the line that names the file."""
     if about:
         about = (*about, f"dpcal {dpcal.report.software()['dpcal']}")
     dpcal.plot.save(figure, path, title=title, description=" | ".join(about))
@@ -68,7 +68,7 @@ def drawn(figure: Any, path: Path, title: str = "", *about: str) -> str:
 
 
 def bar(text: str, unit: str) -> Callable[[int, int], None]:
-    """Return what shows on a terminal how many units are done, of how many; erased at the end."""
+    """Return a function that shows progress on a terminal; the bar is erased at the end."""
     from tqdm import tqdm
 
     shown = tqdm(desc=text, unit=unit, leave=False, disable=None, delay=1.0)

@@ -1,8 +1,8 @@
-"""Options of a command: the parameters of its function, explained by its docstring.
+"""Options of a command, read from the parameters and the docstring of its function.
 
 A command is a typed function that returns an :class:`Answer`. A parameter with a default is an
-option, one without is needed, and one before the star is an argument. ``**given`` stands for the
-keywords of the functions that :func:`extends` names.
+option. A parameter without a default is required. A parameter before the star is an argument.
+``**given`` stands for the keywords of the functions that :func:`extends` names.
 
 >>> def half(n: int, *, times: float = 0.5, names: Sequence[str] | None = None) -> Answer:
 ...     '''Return a part.
@@ -38,7 +38,7 @@ __all__ = ["Answer", "add_options", "called", "examples_of", "extends", "summary
 
 Command = Callable[..., Any]
 
-# A product of two such numbers is within the range of doubles, as are their quotients.
+# Products and quotients of two such numbers are within the range of doubles.
 LARGEST = 1e150
 # Options with other names than their parameters, and short names.
 NAMES = {
@@ -49,7 +49,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command returns: a JSON document, the text for a screen, and the exit status."""
+    """Result of a command: a JSON document, the text for a screen, and the exit status."""
 
     document: Mapping[str, Any]
     text: str
@@ -57,7 +57,7 @@ class Answer:
 
 
 def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Return a decorator of a command whose ``**given`` are keywords of other functions."""
+    """Return a decorator for a command whose ``**given`` are keywords of other functions."""
 
     def decorate(command: Command) -> Command:
         vars(command).update(extended=functions, without=without)
@@ -67,13 +67,13 @@ def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Comma
 
 
 def taken(function: Command, given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the keywords of a function from what was given, and return them."""
+    """Remove the keywords of a function from ``given``, and return them."""
     names = [each.name for each in _own(function) if each.name in given]
     return {name: given.pop(name) for name in names}
 
 
 def add_options(parser: ArgumentParser, command: Command) -> None:
-    """Declare the parameters of a command, and how it is used."""
+    """Declare the parameters of a command and its usage line."""
     words = [parser.prog]
     for parameter, meaning in _parameters(command):
         action = _add_option(parser, parameter, meaning)
@@ -85,14 +85,14 @@ def add_options(parser: ArgumentParser, command: Command) -> None:
 
 
 def called(command: Command, options: Namespace) -> Any:
-    """Return what a command answers to options."""
+    """Return the answer of a command to parsed options."""
     return command(
         **{each.name: _value(getattr(options, each.name)) for each, _ in _parameters(command)}
     )
 
 
 def _value(value: Any) -> Any:
-    """Return an option's value; of several words the values of all."""
+    """Return the value of an option; for several words, the values of all words."""
     if isinstance(value, list):
         parts = [part for word in value for part in word]
         return dict(parts) if parts and isinstance(value[0], _Pairs) else tuple(parts)
@@ -100,7 +100,7 @@ def _value(value: Any) -> Any:
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations: those of a module; a type that only checkers load is an object."""
+    """Names in annotations, looked up in a module; types for checkers only become ``object``."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, object)
@@ -116,7 +116,8 @@ def _own(function: Command) -> list[inspect.Parameter]:
 def _parameters(command: Command) -> Iterator[tuple[inspect.Parameter, str]]:
     """Yield arguments, the keywords of extended functions, and a command's own keywords.
 
-    Each comes with what the docstring says of it. A command's own keyword hides one of its name.
+    Each parameter comes with its text in the docstring. A command's own keyword hides an extended
+    function's keyword of the same name.
     """
     own = {each.name: each for each in _own(command) if each.kind is not each.VAR_KEYWORD}
     meanings = _meanings(command)
@@ -145,7 +146,7 @@ def examples_of(command: Command) -> tuple[str, ...]:
 
 
 def _meanings(function: Command) -> dict[str, str]:
-    """Return the text on each parameter of a docstring in NumPy's format."""
+    """Return the text of each parameter of a docstring in NumPy's format."""
     _, _, part = (inspect.getdoc(function) or "").partition("\nParameters\n----------\n")
     part = re.split(r"\n\n\w+\n-+\n", part)[0]
     found: dict[str, str] = {}
@@ -181,7 +182,7 @@ def _add_option(parser: ArgumentParser, parameter: inspect.Parameter, meaning: s
 
 
 def _kind(annotation: Any, name: str, mark: str) -> dict[str, Any]:
-    """Return how a word becomes a value of a type, or several ones with a mark between them."""
+    """Return the arguments of argparse that turn words into values of a type."""
     several = get_origin(annotation) in (types.UnionType, Union)
     kinds = get_args(annotation) if several else [annotation]
     found: dict[Any, Any] = {get_origin(each) or each: each for each in kinds}
@@ -243,7 +244,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _pairs(text: str) -> _Pairs:
-    """Parse ``NAME=VALUE``; a value that is no number is a text."""
+    """Parse ``NAME=VALUE``; a value that is not a number is a text."""
     name, mark, value = text.partition("=")
     if not mark or not name:
         raise ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
@@ -256,7 +257,7 @@ def _pairs(text: str) -> _Pairs:
 
 
 def _several(read: Callable[[str], Any], mark: str) -> Callable[[str], list[Any]]:
-    """Return a reader of values with a mark between them; without a mark, of one value."""
+    """Return a parser of separated values, or of one value where there is no separator."""
 
     def values(text: str) -> list[Any]:
         texts = text.split(mark) if mark else [text]
@@ -274,7 +275,7 @@ def _choice(choices: Sequence[str]) -> Callable[[str], str]:
     return read
 
 
-# Of a type that is one of several, the first one here counts.
+# For a union of types, the first type listed here counts.
 READERS: Mapping[Any, Callable[[str], Any]] = {
     Path: Path,
     Fraction: fraction,

@@ -1,4 +1,4 @@
-"""``dpcal attack``: try to tell a record from a run; the exit status is 1 if a claim breaks."""
+"""``dpcal attack``: test a privacy claim; the exit status is 1 if the claim breaks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from dpcal.commands._signature import Answer, extends
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
-# Features of the random table that a plan's own optimizer is replayed on.
 _FEATURES = 5
 
 
@@ -37,37 +36,37 @@ def attack(
     plot: Path | None = None,
     **sizes: Any,
 ) -> Answer:
-    """Attack runs: replays on neighbours, likelihood ratios, canaries.
+    """Attack a run by replays on neighboring tables, likelihood ratios or canaries.
 
     The exit status is 1 if a claim breaks.
 
     Parameters
     ----------
     attack
-        The kind: replay records a run and plays it again on neighbouring tables; likelihood bounds
-        epsilon from below by likelihood ratios of canaries; canaries bounds it from one run seen
-        from outside.
+        Kind of attack. replay records a run, and repeats it on neighboring tables. likelihood
+        bounds epsilon from below by likelihood ratios of canaries. canaries bounds epsilon from one
+        run, seen from outside.
     epsilon
-        The claim.
+        Epsilon of the claim.
     delta
-        The claim's delta.
+        Delta of the claim.
     sampler
-        How batches are drawn.
+        Way to draw batches.
     run
-        For replay: FILE:FUNCTION, a function of a table (X, y) that trains, in a Python file;
-        otherwise the plan's optimizer, on a logistic regression.
+        For replay: FILE:FUNCTION, a function in a Python file that trains on a table (X, y).
+        Without it, the plan's optimizer runs on a logistic regression.
     plan
-        A plan in JSON; or DP-SGD with the sizes and the claim.
+        Plan in JSON (default: DP-SGD with the given sizes and claim).
     samples
-        For likelihood: canaries (default: 1000000).
+        For likelihood: number of canaries (default: 1000000).
     confidence
-        Of bounds.
+        Confidence of the bounds, in (0, 1).
     seed
-        To repeat an attack.
+        Seed, to repeat an attack.
     seconds
-        For replay: go on trying random neighbours for so long.
+        For replay: time in seconds for attacks on random neighbors.
     plot
-        For likelihood: a .png or .svg file for the trade-off that was claimed and attacked.
+        For likelihood: picture file (.png or .svg) of the claimed and the attacked trade-off.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
 
 def _likelihood(plan: Plan, how: dict[str, Any], plot: Path | None) -> Answer:
     curve = None
-    if plot is not None:  # before the attack, for not every plan has a curve
+    if plot is not None:  # fails before the attack: not every plan has a curve
         curve = dpcal.trade_off(plan.event, neighboring_relation=plan.neighboring_relation)
     found = dpcal.optim.attacks.likelihood(plan, **how)
     if curve is not None and plot is not None:

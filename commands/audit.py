@@ -22,7 +22,7 @@ def audit(
 ) -> Answer:
     """Prove or refute the printed settings of six papers.
 
-    The exit status is 1 when a verdict is not as expected.
+    The exit status is 1 if a verdict differs from the expected verdict.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ def audit(
         my_paper.py or a module package.module that defines SCHEDULE, or a name that an installed
         package offers.
     explain
-        One claim or erratum, with formula and evidence.
+        Show one claim or erratum, with formula and evidence.
     format
-        Of the report.
+        Format of the report.
     output
-        Write the report to a file.
+        File for the report.
     processes
-        Children that decide claims, each with limits of time and memory; 0 decides them in this
-        process.
+        Number of child processes that decide claims, each with limits of time and memory; 0 uses
+        this process.
     fresh
-        Decide all claims again, also those that an earlier call has decided.
+        Decide all claims again, and use no stored verdict.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``dpcal budget``: what was spent on a data set, by which runs, and what is left."""
+"""``dpcal budget``: the runs of a data set, their cost, and the remaining budget."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ def budget(
     composition: Literal["exact", "renyi", "zcdp", "gdp"] | None = None,
     add_records: Path | None = None,
 ) -> Answer:
-    """Print what was spent on a data set, by which runs, and what is left.
+    """Print the runs of a data set, their cost, and the remaining budget.
 
     Parameters
     ----------
     book
-        A budget book, or a new one.
+        File of the budget book; a new file if you give a total.
     epsilon
-        The total of a new book, > 0.
+        Total epsilon of a new book, > 0.
     delta
-        The total's delta, in (0, 1).
+        Delta of the total, in (0, 1).
     change_total
         Change the total; the book keeps the former one.
     neighboring_relation
-        What neighbors differ by (default: that of the book's first run).
+        Neighboring relation (default: the relation of the book's first run).
     composition
-        With exact, runs are fixed with no look at earlier results; with renyi they may be chosen by
-        them; zcdp and gdp likewise, for Gaussian noise only (default: exact).
+        Rule of composition. Use exact if you fix all runs before you see a result. Use renyi if you
+        choose runs by earlier results; zcdp and gdp do the same for Gaussian noise only (default:
+        exact).
     add_records
-        A table: another form of the same people's records, which runs may use from now on.
+        Table with another form of the same people's records, which runs may use from now on.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def budget(
 
 
 def _text(book: Any) -> str:
-    """Return the text on what was spent, by which runs, and what is left."""
+    """Return the text on past runs, their cost and the remaining budget."""
     runs, delta = book.runs, book.delta
     charged = len(runs)
     lines = [
@@ -100,12 +101,12 @@ def _text(book: Any) -> str:
 
 
 def _mixed(book: Any) -> list[str]:
-    """Return the lines on runs that limit nobody's number of rows, where others do."""
+    """Return the lines on runs that do not limit rows per person, where other runs do."""
     if len({run.plan.group_size for run in book.runs}) < 2:
         return []
     return [
-        "         runs about fewer rows are priced for such a person, and do not count his rows:",
-        "         the claim is about persons who have no more in the table",
+        "         runs about fewer rows are charged for that many rows, and do not count them:",
+        "         the claim is about persons with at most that many rows in the table",
     ]
 
 

@@ -29,18 +29,18 @@ def calibrate(
     Parameters
     ----------
     epsilon
-        Targets > 0, one or more.
+        Target epsilons > 0, one or more.
     delta
-        Of the targets, one or more, in (0, 1).
+        Target deltas in (0, 1), one or more.
     accountant
-        Its epsilon must meet the target, where the noise is solved for.
+        Accountant whose epsilon must meet the target, where the noise is solved for.
     gradients
-        Of the whole run, in place of a batch size and a length: compare the noise of ten batch
-        sizes.
+        Number of gradients in the whole run, in place of a batch size and a length: compare the
+        noise of ten batch sizes.
     max_grad_norm
         Clipping norm > 0 of a plan.
     output
-        Write the plan of a run with n and batch_size as JSON, for 'dpcal train --use-plan'.
+        File for the plan of a run with n and batch_size, in JSON, for 'dpcal train --use-plan'.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def _side_by_side(
     neighboring_relation: str | None,
     **others: Any,
 ) -> Answer:
-    """Compare batch sizes that compute as many gradients."""
+    """Compare batch sizes with the same total number of gradients."""
     given = [name for name, value in others.items() if value is not None]
     if given or n is None or len(targets) > 1 or sampler != "poisson":
         raise ValueError(

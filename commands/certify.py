@@ -1,7 +1,7 @@
 """``dpcal certify`` and ``dpcal check``: prove bounds in ball arithmetic, and check such a proof.
 
-Of a run that is told by its options, or of a report: then the proof lies beside the report, and
-``report.json`` holds its sum.
+The bounds are about a run given by options, or about a report. The certificate of a report is
+written next to it, and ``report.json`` holds its checksum.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["certify", "check"]
 
-# Relative width of the bounds that prove a report's claim, which is its price, and by how much both
-# may differ.
+# Relative width of the bounds that prove the epsilon of a report, and the relative difference that
+# rounding may leave.
 _NARROW, _ROUNDING = 1e-9, 1e-6
-# Where the proof of a claim stands beside a report; that of its runs in certificate.json.
+# Files of the certificates in a report's folder, where not certificate.json.
 _FILES = {"held-out scores": "certificate-scores.json"}
 
 
@@ -51,18 +51,18 @@ def certify(
     Parameters
     ----------
     report
-        A folder with a report, whose claims are proved, in place of a run.
+        Folder with a report whose claims you want to prove, in place of a run.
     epsilon
-        One or more, >= 0: bounds on delta.
+        Epsilons >= 0, one or more, at which delta is bounded.
     delta
-        One or more, in (0, 1): bounds on epsilon.
+        Deltas in (0, 1), one or more, at which epsilon is bounded.
     width
         Largest relative width of the bounds (default: as narrow as can be proved, to 1e-3).
     method
-        Which proof: laws in convex order share nothing with a contour but ball arithmetic (default:
-        auto, the narrowest).
+        Method of proof. convex-order shares only ball arithmetic with contour (default: auto, the
+        narrowest bounds).
     output
-        Where the certificate is written; of several, FILE-1, FILE-2, ... before the suffix.
+        File for the certificate; several certificates go to FILE-1, FILE-2, ... before the suffix.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def certify(
         given = {"epsilon": epsilon, "delta": delta, "output": output, "method": method}
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"{name} is for a run that options tell: a report says its own.")
+                raise ValueError(f"{name} is for a run given by options: a report has its own.")
         return _of_report(report, width)
     if (epsilon is None) == (delta is None):
         raise ValueError("epsilon and delta: exactly one must be given.")
@@ -98,7 +98,7 @@ def certify(
 
 
 def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any]:
-    """Return what stands in a certificate beside its proof."""
+    """Return the description that a certificate holds in addition to its proof."""
     return {
         "software": f"dpcal {dpcal.report.software()['dpcal']}",
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -131,10 +131,10 @@ def _of_report(path: Path, width: float | None) -> Answer:
 
 
 def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[str, Any]:
-    """Return a claim of a report, its certificate, and what follows for the claim.
+    """Return a claim of a report, its certificate and the verdict.
 
-    A price is a point at which delta is reached, to the last digits. Where no proof is as narrow,
-    the target of the run, which is a little larger, is proved in its place.
+    A computed epsilon is a point at which delta is reached, to the last digits. Where bounds that
+    narrow cannot be proved, the slightly larger target of the run is proved in its place.
     """
     claim = document["evaluation" if name in _FILES else "everything"]
     epsilon, delta = float(claim["epsilon"]["upper"]), float(claim["delta"])
@@ -154,7 +154,7 @@ def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[st
 
 
 def _narrow(event: Any, relation: str, epsilon: float, width: float | None) -> Certificate:
-    """Return a certificate of delta, as narrow as was asked or can be."""
+    """Return a certificate of delta of the requested width, or as narrow as possible."""
     how: dict[str, Any] = {"epsilon": epsilon, "neighboring_relation": relation}
     try:
         return dpcal.accountants.certify(event, width=_NARROW if width is None else width, **how)
@@ -165,16 +165,16 @@ def _narrow(event: Any, relation: str, epsilon: float, width: float | None) -> C
 
 
 def check(certificate: Path, *, delta: float | None = None) -> Answer:
-    """Prove the bounds of a certificate again; the exit status is 1 if it does not hold.
+    """Prove the bounds of a certificate again; the exit status is 1 if the proof fails.
 
-    Or say what the steps in a checkpoint of Opacus are worth.
+    For a checkpoint of Opacus, compute epsilon of its steps instead.
 
     Parameters
     ----------
     certificate
-        A file that 'dpcal certify -o' wrote, or one of Opacus' save_checkpoint.
+        File that 'dpcal certify -o' wrote, or a checkpoint that Opacus' save_checkpoint wrote.
     delta
-        Of epsilon of a checkpoint, in (0, 1); 1e-5 if not given.
+        Delta in (0, 1) for epsilon of a checkpoint (default: 1e-5).
 
     Examples
     --------
@@ -192,13 +192,13 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
         return _refused(str(error))
     about = json.loads(text).get("about")
     if about is not None and not _says(about, proved):
-        return _refused("its sentence says other than what is proved")
+        return _refused("its sentence differs from the proved claim")
     document = {**proved.to_dict(), **({} if about is None else {"about": about})}
     return Answer({"holds": True, "certificate": document}, f"holds: {_text(proved)}")
 
 
 def _worth(checkpoint: Path, delta: float) -> Answer:
-    """Answer for a file of torch.save, which is a ZIP file."""
+    """Return the epsilon of a file of torch.save, which is a ZIP file."""
     found = dpcal.adapters.opacus.check(checkpoint, delta=delta)
     document = {"steps": found.steps, "delta": delta, "epsilon_if_shuffled": found.shuffled}
     return Answer(
@@ -216,7 +216,7 @@ def _says(about: Any, certificate: Certificate) -> bool:
         return False
     sentence, claim = str(about.get("sentence")), f"{_claim(certificate)}, for "
     if not {"run", "runs"} & {*about}:
-        # Certificates of former versions say nothing of the run that can be checked.
+        # Certificates of former versions hold no run to check.
         return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
     try:
         if "runs" in about:
@@ -239,13 +239,13 @@ def _point(certificate: Certificate) -> str:
 
 
 def _claim(certificate: Certificate, both_sides: bool = False) -> str:
-    """The claim in words; former versions named both sides always."""
+    """Return the claim in words; former versions always named both sides."""
     lower, upper = str(certificate.lower), str(certificate.upper)
     if certificate.delta is not None:
-        # Bounds on epsilon are doubles, of up to a thousand decimals.
+        # Bounds on epsilon are doubles, with up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
-    # Where nothing is proved from below, as of a run that is dominated, nothing is said of it.
+    # A run bounded through a dominating one has lower bound 0, which is not worth a sentence.
     least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
     return (
         f"{certificate.quantity} is {least}at most {upper} "
@@ -255,7 +255,7 @@ def _claim(certificate: Certificate, both_sides: bool = False) -> str:
 
 
 def _text(certificate: Certificate) -> str:
-    """The bounds, and how they were proved."""
+    """Return the text of the bounds and their proofs."""
     lines = [
         f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at "
         f"{_point(certificate)}, "

@@ -1,8 +1,8 @@
 """The command line: ``dpcal COMMAND ...``, or ``python -m dpcal COMMAND ...``.
 
-Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on standard error;
-with ``--json``, an object with its ``error`` and ``status``, and the ``warnings`` before it. 141:
-the reader of standard output left before the command had ended.
+Exit status 0: success. 1: a check failed. 2: wrong input, with one sentence on standard error; with
+``--json``, an object with its ``error`` and ``status``, and the earlier ``warnings``. 141: the
+reader of standard output closed it before the command ended.
 
 >>> main(["epsilon", "--sampling-probability", "0.01", "--noise-multiplier", "1",
 ...       "--steps", "10000", "--delta", "1e-6"])
@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **how: Any) -> None:
         how |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**how)
-        # Numbers such as -1e-5, and ranges such as -3:3, are values.
+        # Numbers such as -1e-5, and ranges such as -3:3, are values, not options.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     @property
@@ -68,7 +68,7 @@ def _help() -> str:
     for title, commands in GROUPS.items():
         lines += ["", title]
         lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
-    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints what completes these words."]
+    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints a script that completes words."]
     return "\n".join(lines)
 
 
@@ -91,20 +91,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What follows ``dpcal`` on the command line; ``sys.argv`` when omitted.
+        Words after ``dpcal`` on the command line; ``sys.argv`` when omitted.
 
     Returns
     -------
     int
-        The exit status: 0 answered, 1 a check failed, 2 wrong input, 130 interrupted, 141 nobody
-        reads the output.
+        Exit status: 0 success, 1 a check failed, 2 wrong input, 130 interrupted, 141 standard
+        output was closed.
     """
     words = [FORMER.get(each, each) for each in (sys.argv[1:] if arguments is None else arguments)]
     as_json = "--json" in words
     told, parser = io.StringIO(), _Parser()
     status, sentence = WRONG_INPUT, ""
     try:
-        # An error is one document, so that warnings wait until there is none.
+        # With --json, an error is one document: its warnings are kept until the end.
         with contextlib.redirect_stderr(told) if as_json else contextlib.nullcontext():
             name = _named(words)
             if name is None:
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _named(words: list[str]) -> str | None:
-    """Return the command that words name; None where they ask what needs none, which is printed."""
+    """Return the command that the words name, or None after printing a general answer."""
     match words:
         case [name, *_] if name in COMMANDS:
             return name
@@ -173,7 +173,7 @@ def _run(parser: _Parser, name: str, words: list[str]) -> int:
 
 
 def _flush() -> None:
-    """Write what a command has printed; a reader that has left changes nothing of its status."""
+    """Flush standard output; the status stays the same if its reader has closed it."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -183,12 +183,12 @@ def _flush() -> None:
 
 
 def _close_output() -> None:
-    """Keep the interpreter from writing again what could not be written."""
+    """Keep the interpreter from writing the same output again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(error: Exception) -> str:
-    """Return what an error says, and of a file that cannot be used its name and the reason."""
+    """Return the message of an error; for an unusable file, its name and the reason."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {str(error.filename)!r}: {reason_of(error)}"
     return str(error)

@@ -1,4 +1,4 @@
-"""``dpcal predict``: answers of a private model to a table's records, in their order."""
+"""``dpcal predict``: predictions of a private model for a table's records, in their order."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 def predict(
     model: Path, table: Path, *, output: Path | None = None, force: bool = False, **how: Any
 ) -> Answer:
-    """Answer the records of a table by a private model, a row for each record.
+    """Predict the target of each record of a table by a private model, a row for each record.
 
     Parameters
     ----------
     model
-        The file model.json of a report, or the report's folder.
+        File model.json of a report, or the report's folder.
     table
-        Text with a row of column names, also in gzip, or parquet.
+        Text file with a row of column names, also in gzip, or a parquet file.
     output
-        A CSV file to write (default: the screen).
+        File for the predictions, in CSV (default: the screen).
     force
         Replace an existing file.
 
@@ -61,7 +61,7 @@ def predict(
 
 
 def _answers(model: Model, frame: Any) -> list[tuple[str, ...]]:
-    """Return the row of each record; its texts are empty where the schema leaves it out."""
+    """Return the row of each record; the texts are empty where the schema leaves a record out."""
     scores = model.decision(frame)
     found = model.answers(scores).tolist()
     if not model.labels:

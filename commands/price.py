@@ -1,4 +1,4 @@
-"""``dpcal epsilon``, ``delta``, ``compare`` and ``samplers``: what does a run cost?"""
+"""``dpcal epsilon``, ``delta``, ``compare`` and ``samplers``: the cost of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["compare", "delta", "epsilon", "samplers"]
 
 _validate = lazy.Module("dpcal._internal.validate")
 
-# Significant digits of an answer that is known to so many, and of the ends of a bracket.
+# Significant digits of an answer known that precisely, and of the ends of a wider interval.
 _DIGITS, _FEW_DIGITS = 6, 4
 
 
@@ -44,21 +44,21 @@ def epsilon(
     plot: Path | None = None,
     **run: Any,
 ) -> Answer:
-    """Bound epsilon at deltas.
+    """Bound epsilon of a run at one or more deltas.
 
     Parameters
     ----------
     delta
-        One or more, in (0, 1); also 0, for pure privacy, where a largest loss is known.
+        Deltas in (0, 1), one or more; also 0, for pure privacy, where a largest loss is known.
     accountant
-        Which one answers.
+        Accountant that computes the bounds.
     cross_check
-        Ask a second accountant, and fail with status 2 if the intervals do not meet.
+        Check with a second accountant, and fail with status 2 if the intervals do not meet.
     settings
-        Accuracy of other packages: interval and tail_mass of pld, also where it checks; eps_error
-        and delta_error of prv.
+        Accuracy of other packages: interval and tail_mass of pld, also where pld is the check;
+        eps_error and delta_error of prv.
     plot
-        A .png or .svg file for the privacy profile, with a mark at each delta.
+        Picture file (.png or .svg) of the privacy profile, with a mark at each delta.
 
     Examples
     --------
@@ -86,18 +86,18 @@ def delta(
     settings: Mapping[str, Any] | None = None,
     **run: Any,
 ) -> Answer:
-    """Bound delta at epsilons.
+    """Bound delta of a run at one or more epsilons.
 
     Parameters
     ----------
     epsilon
-        One or more, >= 0.
+        Epsilons >= 0, one or more.
     accountant
-        Which one answers.
+        Accountant that computes the bounds.
     cross_check
-        Ask a second accountant, and fail with status 2 if the intervals do not meet.
+        Check with a second accountant, and fail with status 2 if the intervals do not meet.
     settings
-        Accuracy of other packages, as of 'dpcal epsilon'.
+        Accuracy of other packages, as for 'dpcal epsilon'.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def delta(
 def _how(
     run: SampledRun, accountant: str, cross_check: bool, settings: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return how an accountant is asked."""
+    """Return the keywords of an accountant."""
     for name, value in (settings or {}).items():
         _validate.positive(**{name: value})
     how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
@@ -125,11 +125,11 @@ def _how(
 
 
 def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
-    """Return the logarithm of delta, which keeps the digits of a small one, where it is known."""
+    """Return the logarithm of delta, if it is known: it keeps the digits of a small delta."""
     try:
         found = dpcal.accountants.log_delta(event, epsilon=epsilon, **how)
     except UnsupportedEvent:
-        return {}  # A run that is priced as a whole has no logarithm of its own.
+        return {}  # a bound on the run as a whole has no logarithm
     return {"log_delta": found.to_dict()}
 
 
@@ -147,20 +147,20 @@ def compare(
     plot: Path | None = None,
     **run: Any,
 ) -> Answer:
-    """Ask several accountants for epsilon, or for the noise that a target needs.
+    """Compare accountants on epsilon of a run, or on the noise for a target.
 
     The exit status is 1 if two intervals contradict each other.
 
     Parameters
     ----------
     delta
-        One or more, in (0, 1).
+        Deltas in (0, 1), one or more.
     epsilon
         Targets >= 0, in place of a noise multiplier.
     accountants
-        Which ones, with commas between them (default: characteristic,renyi,pld,prv).
+        Accountants, separated by commas (default: characteristic,renyi,pld,prv).
     plot
-        A .png or .svg file for the privacy profile by each accountant.
+        Picture file (.png or .svg) of the privacy profile by each accountant.
 
     Examples
     --------
@@ -188,15 +188,14 @@ def compare(
 def _compared(
     run: SampledRun, epsilon: float | None, delta: float, accountants: Sequence[str]
 ) -> Any:
-    """Return the table of accountants: of a run's epsilons, or of the noise that a target needs."""
+    """Return the table of accountants: epsilons of a run, or the noise for a target."""
     how: dict[str, Any] = {"delta": delta, "neighboring_relation": run.relation}
     how["accountants"] = accountants
     with warnings.catch_warnings():
-        # The table and the exit status say it.
         warnings.simplefilter("ignore", DisagreementWarning)
         if epsilon is None:
             return dpcal.compare(run.event(), **how)
-        replace(run, noise_multiplier=1.0).event()  # names what is missing, before a search
+        replace(run, noise_multiplier=1.0).event()  # names a missing argument before the search
         return dpcal.calibrate.compare(
             lambda sigma: replace(run, noise_multiplier=sigma).event(), epsilon=epsilon, **how
         )
@@ -230,22 +229,22 @@ def samplers(
     plot: Path | None = None,
     **run: Any,
 ) -> Answer:
-    """Compare what each way of drawing batches costs, by the best accountant of each.
+    """Compare the cost of each way to draw batches, by the best accountant for each.
 
     Parameters
     ----------
     n
-        Number of records, public.
+        Public number of records.
     batch_size
-        (Expected) batch, in [1, n].
+        Batch size in [1, n]; expected, where the size is random.
     delta
-        One or more, in (0, 1).
+        Deltas in (0, 1), one or more.
     epsilon
         Targets > 0, in place of a noise multiplier: the noise that each sampler needs.
     only
-        Samplers with commas between them (default: all).
+        Samplers, separated by commas (default: all).
     plot
-        A .png or .svg file for a picture of the epsilons at one delta.
+        Picture file (.png or .svg) of the epsilons at one delta.
 
     Examples
     --------
@@ -273,7 +272,7 @@ def samplers(
 def _document(
     row: Sequence[SamplerRow], targets: Sequence[tuple[float | None, float]]
 ) -> dict[str, Any]:
-    """Return a sampler's answers as JSON values, or why there are none."""
+    """Return the answers of a sampler as JSON values, or the reason why there are none."""
     run, answers = row[0].run, []
     for each, (target, at) in zip(row, targets, strict=True):
         if each.epsilon is not None:
@@ -327,7 +326,7 @@ def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
 
 
 def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:
-    """Draw epsilon of each sampler that has a price."""
+    """Draw epsilon of each sampler that has one."""
     bars: list[Any] = [
         (f"{row.run.sampler}\n{row.run.relation}", _cell(row), row.epsilon.to_dict())
         for row in rows

@@ -1,4 +1,4 @@
-"""``dpcal recommend`` and ``dpcal optimizers``: which optimizer fits? No record is read."""
+"""``dpcal recommend`` and ``dpcal optimizers``: rank and describe optimizers, without records."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def recommend(
     loss
         Targets of squared losses are in [-1, 1].
     plot
-        A .png or .svg file: errors from a thirtieth to thirty times n, and where the first row
-        changes.
+        Picture file (.png or .svg) of the errors from n / 30 to 30 n, and of the changes of the
+        first row.
 
     Examples
     --------
@@ -38,7 +38,6 @@ def recommend(
     table = dpcal.calibrate.recommend(loss, **asked)
     if plot is None:
         return Answer(table.to_dict(), str(table))
-    # Errors against the number of records, and where the first row changes.
     sizes = sorted({max(1, round(asked["n"] * 30.0 ** (place / 4))) for place in range(-4, 5)})
     tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in sizes]
     crossings = [
@@ -51,12 +50,12 @@ def recommend(
 
 
 def optimizers(name: str | None = None) -> Answer:
-    """List the optimizers, or tell all of one: its problem, what must be known, its rate.
+    """List the optimizers, or describe one: its problem, its public constants, its rate.
 
     Parameters
     ----------
     name
-        One optimizer (default: all, a line each).
+        Name of one optimizer (default: list all, a line each).
 
     Examples
     --------
@@ -70,17 +69,17 @@ def optimizers(name: str | None = None) -> Answer:
     every = [*registry.known().values(), *registry.SELECTIONS.values()]
     rows = sorted(every, key=lambda row: row.comparator)
     lines = columns([(row.name, "comparator: " * row.comparator + row.summary) for row in rows])
-    lines.append("'dpcal optimizers NAME' tells an optimizer's problem, needs, rate and settings.")
+    lines.append("'dpcal optimizers NAME' lists an optimizer's problem, needs, rate and settings.")
     return Answer({"optimizers": [row.to_dict() for row in rows]}, "\n".join(lines))
 
 
 def _lines(row: Optimizer) -> str:
-    """Return the text on one optimizer, a line for each thing to know."""
+    """Return the text on one optimizer, a line for each fact."""
     return "\n".join(
         [
             f"{row.name}: {row.summary}{' (a comparator, not recommended)' * row.comparator}",
             f"  problem    {row.problem}",
-            *([f"  if convex  {row.beaten} ended lower at the same price"] if row.beaten else []),
+            *([f"  if convex  {row.beaten} ended lower at the same cost"] if row.beaten else []),
             f"  needs      {', '.join(row.needs)}",
             f"  rate       {row.measure} {row.rate}, without logarithms",
             f"  theorem    {row.theorem}",

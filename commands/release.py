@@ -26,15 +26,15 @@ def release(
     Parameters
     ----------
     table
-        Text with a row of column names, also in gzip, or parquet.
+        Text file with a row of column names, also in gzip, or a parquet file.
     statistics
-        One or more, in quotes: count or 'count age > 65', 'sum stay', 'mean stay', 'variance stay',
-        'histogram department, sex' or 'histogram age:20', 'quantile bp 0.1 0.5 0.9'; each may end
-        in 'where CONDITION' and 'by AXES'.
+        Statistics, one or more, in quotes: count or 'count age > 65', 'sum stay', 'mean stay',
+        'variance stay', 'histogram department, sex' or 'histogram age:20', 'quantile bp 0.1 0.5
+        0.9'. Each can end in 'where CONDITION' and 'by AXES'.
     schema
-        Types, ranges, categories: 'dpcal schema FILE' drafts one.
+        File with types, ranges and categories. 'dpcal schema FILE' drafts one.
     output
-        The folder of the report.
+        Folder for the report.
     force
         Replace an earlier report in that folder.
 

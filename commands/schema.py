@@ -1,4 +1,4 @@
-"""``dpcal schema``: draft what a table's columns are, to be made public by whoever knows them."""
+"""``dpcal schema``: draft the public description of a table's columns."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def schema(
     Parameters
     ----------
     table
-        Text with a row of column names, also in gzip, or parquet.
+        Text file with a row of column names, also in gzip, or a parquet file.
     target
-        The column that is to be predicted.
+        Column to predict.
     output
-        A TOML file to write (default: the screen).
+        File for the schema, in TOML (default: the screen).
     force
         Replace an existing file.
     example
-        Write patients.csv, a table of 2,000 patients who are made up, and end.
+        Write patients.csv, a table of 2,000 made-up patients, and stop.
 
     Examples
     --------

@@ -10,7 +10,6 @@ from dpcal.calibrate.runs import Relation
 from dpcal.commands._shared import bar
 from dpcal.commands._signature import Answer
 
-# The option that says how far apart the participations of a sampler are.
 _APART = {
     "poisson": "",
     "cyclic-poisson": "groups",
@@ -44,38 +43,38 @@ def strategies(
     Parameters
     ----------
     steps
-        Number >= 1.
+        Number of steps >= 1.
     epsilon
-        The target, > 0.
+        Target epsilon > 0.
     delta
-        The target's delta, in (0, 1).
+        Delta of the target, in (0, 1).
     steps_per_epoch
-        A record takes part once an epoch of so many steps, at the same place of each; with
-        balls-in-bins and random-allocation at a random place.
+        Number of steps in an epoch. A record takes part once an epoch: at the same place of each
+        epoch, or at a random place with balls-in-bins and random-allocation.
     min_separation
-        A record takes part at steps at least so far apart.
+        Smallest number of steps between two participations of a record.
     groups
         With cyclic-poisson: number of groups.
     sampler
-        How batches are drawn (default: at most one step of a record; poisson with a sampling
-        probability).
+        Sampling of batches (default: a record takes part in at most one step; poisson if you give a
+        sampling probability).
     sampling_probability
-        In (0, 1]: expected batch size over the number of records; groups, separations and epochs
-        that are not given follow from it and from the strategy's bands.
+        Sampling probability in (0, 1]: expected batch size over the number of records. Groups,
+        separations and epochs that you do not give follow from it and from the strategy's bands.
     draws
-        With a sampler: Monte Carlo draws >= 1 for each question where no exact price is known; 0
-        for deterministic bounds.
+        With a sampler: number of Monte Carlo draws >= 1 where no exact cost is known; 0 uses
+        deterministic bounds.
     failure_probability
-        With draws: that they mislead, a part of delta (default: delta / 100).
+        With draws: probability that the draws mislead, a part of delta (default: delta / 100).
     neighboring_relation
-        What neighbors differ by.
+        Neighboring relation of the claim.
     strategies
-        Which ones, separated by commas, such as
+        Strategies, separated by commas, such as
         lambda-cgd=0.5,banded=4,banded=best,blt=1,banded-inverse=4,tree,square-root,identity
         (default: one or more of each family).
     learning_rates
-        Schedule (linear, cosine or exponential) and the last rate over the first, such as
-        cosine=0.1 (default: rates are equal).
+        Schedule (linear, cosine or exponential) and the ratio of the last rate to the first, such
+        as cosine=0.1 (default: equal rates).
 
     Examples
     --------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 fit = lazy.Module("dpcal.tables.fit")
 
-# Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
+# Exit statuses: a diverged run counts as a failed check; shells use 130 for Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
 
 
@@ -29,18 +29,19 @@ def train(
     force: bool = False,
     **given: Any,
 ) -> Answer:
-    """Fit a private linear model to a table, and write a report of what it claims.
+    """Fit a private linear model to a table, and write a report of its privacy claim.
 
     Parameters
     ----------
     table
-        Text with a row of column names, also in gzip, or parquet.
+        Text file with a row of column names, also in gzip, or a parquet file.
     schema
-        Types, ranges, categories: 'dpcal schema FILE' drafts one (default: numbers).
+        File with types, ranges and categories (default: all columns are numbers). 'dpcal schema
+        FILE' drafts one.
     plan
         Print the plan, its noise and its cost, and spend nothing.
     output
-        The folder of the report.
+        Folder for the report.
     force
         Replace an earlier report in that folder.
 
@@ -65,14 +66,14 @@ def train(
     lines = [
         str(found),
         f"report written to {output}/",
-        f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it",
+        f"{key.name}, next to it, is the key of its fingerprint: keep it, do not publish it",
     ]
     status = INTERRUPTED if found.interrupted else 0 if found.result.complete else DIVERGED
     return Answer(dpcal.report.read(output), "\n".join(lines), status)
 
 
 def _planned(found: Planned) -> Answer:
-    """Return what a training would release, and what it would cost."""
+    """Return the document and the text of a planned training: its release and its cost."""
     plan, seconds = found.plan, found.plan.seconds(found.dimension)
     document: dict[str, Any] = {
         "optimizer": plan.optimizer,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BOUND = (
     "Bound to each other: plan, ledger, delta, neighboring relation and claim of each run, and of "
-    "all together; and to report.json the files beside it, by their sums."
+    "all together; and to report.json the other files, by their sums."
 )
 NOT_BOUND = (
     "Not bound: scores, words and dates in report.json, the table, and whether runs were of silos "
@@ -40,15 +40,17 @@ def verify(
     Parameters
     ----------
     report
-        A folder with a report.json, or that file; several are composed, as about one table.
+        Folder with a report.json, or that file. Several reports are composed, as reports about one
+        table.
     sign
-        Sign every file of each report, into FOLDER.sig beside it: a private Ed25519 key in PEM.
+        Private Ed25519 key in PEM that signs every file of each report; the signature of FOLDER is
+        FOLDER.sig.
     key
-        Check that signature: the public key in PEM.
+        Public key in PEM that checks the signature.
     policy
-        Check that the claims are such as this TOML file allows.
+        File of limits that the claims must meet, in TOML.
     delta
-        Of several reports together, in (0, 1) (default: the largest of theirs).
+        Delta in (0, 1) of several reports together (default: the largest delta of a report).
 
     Examples
     --------
@@ -60,7 +62,7 @@ def verify(
     limits = None if policy is None else dpcal.report.Policy.read(policy)
     documents = [dpcal.report.read(path) for path in report]
     if delta is not None and len(documents) == 1:
-        raise ValueError("--delta is for several reports: one report says its own.")
+        raise ValueError("--delta is for several reports: one report has its own.")
     tables, texts, changed = [], [], {}
     for folder, document in zip(report, documents, strict=True):
         rows = dpcal.report.verify(document)
@@ -100,7 +102,7 @@ def verify(
 
 
 def _broken(policy: Policy, documents: list[Any], found: dict[str, Any]) -> list[str]:
-    """Return what a policy does not allow in reports whose claims were computed again."""
+    """Return the sentences on recomputed claims that break a policy."""
     if len(documents) > 1:
         upper, delta = found["together"]["epsilon"]["upper"], found["together"]["delta"]
     else:
@@ -109,7 +111,7 @@ def _broken(policy: Policy, documents: list[Any], found: dict[str, Any]) -> list
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder of a report that was given as it or as its file."""
+    """Return the folder of a report, given as a folder or as its file."""
     return path if path.is_dir() else path.absolute().parent
 
 
@@ -125,11 +127,11 @@ def _text(rows: list[dict[str, Any]]) -> str:
 
 
 def _about(document: Any, problems: list[str]) -> str:
-    """The lines on unit and relation of a report, and on the files beside it."""
+    """Return the lines on unit, relation and other files of a report."""
     privacy = document.get("privacy", {})
     lines = [f"{name}: {privacy[key]}" for name, key in ABOUT.items() if key in privacy]
     if "files" in document:
-        lines.append(f"files: {'; '.join(problems) or 'as report.json says'}")
+        lines.append(f"files: {'; '.join(problems) or 'as in report.json'}")
     return "".join(f"\n{line}" for line in lines)
 
 
@@ -137,16 +139,16 @@ ABOUT = {"unit": "unit", "relation": "neighboring_relation"}
 
 
 def _together(documents: list[Any], delta: float | None) -> dict[str, Any]:
-    """The price of all reports, and what to know about it."""
+    """Return the cost of all reports together, with notes."""
     runs = [run for document in documents for run in document["runs"]]
     largest = max(run["delta"] for run in runs)
     delta = largest if delta is None else delta
     epsilon = dpcal.report.composed_reports(documents, delta)
     seeds = sum(bool(run.get("seed_given")) for run in runs)
     notes = [
-        "The reports are taken to be about the same records: fingerprints have keys of their own, "
-        "so that nobody can tell.",
-        "The claim holds where no run was chosen with a look at what another one released.",
+        "The reports are taken to be about the same records: their fingerprints have different "
+        "keys, and cannot show it.",
+        "The claim holds if no run was chosen by the results of another run.",
     ]
     if seeds > 1:
         notes.append(

@@ -1,4 +1,4 @@
-"""What does a finished run claim? A folder that says so, written whole or not at all.
+"""Report of a finished run: a folder with the privacy claim and its evidence.
 
 ``report.json`` holds the privacy statement, the plans, the ledgers, and epsilon recomputed from
 the ledgers; :func:`verify` recomputes it again from the file alone.

@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 FORMAT = "dpcal-report"
-# Reports consist of these files, former reports included. Anything else in a report's folder is
-# somebody's own.
+# Files of a report, including former versions. All other files in the folder belong to the user.
 FILES = frozenset(
     {
         "report.json",
@@ -73,7 +72,7 @@ def _beside(path: Path) -> Path:
 def check_replaceable(folder: Path, *, force: bool = False) -> None:
     """Raise ``ValueError`` unless ``folder`` is absent or empty, or a report and ``force`` is set.
 
-    A report is a folder whose ``report.json`` says that it is one.
+    A folder is a report if its ``report.json`` has the format of one.
     """
     parent = folder.absolute().parent
     if not parent.is_dir():
@@ -109,7 +108,7 @@ def check_replaceable(folder: Path, *, force: bool = False) -> None:
 def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``folder`` when the block ends without an error.
 
-    Of an earlier report, only the files that reports consist of are replaced; others stay.
+    Only files of a report are replaced in an earlier report; other files stay.
 
     Parameters
     ----------
@@ -134,7 +133,7 @@ def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def bind(folder: Path) -> dict[str, Any]:
-    """Write into ``report.json`` what the other files of a report hold; return the document.
+    """Write into ``report.json`` the checksums of the report's other files; return the document.
 
     It has the SHA-256 sum of each file of a report under ``files``, by name.
     """
@@ -147,7 +146,7 @@ def bind(folder: Path) -> dict[str, Any]:
 
 
 def file_problems(folder: Path, document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each file that is not the one whose sum ``report.json`` holds."""
+    """Return a sentence for each file with another sum than ``report.json`` holds."""
     sums = document.get("files", {})
     if not isinstance(sums, Mapping) or not FILES.issuperset(sums):
         return ["files must be names of files of a report with their sums"]

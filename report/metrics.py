@@ -1,13 +1,13 @@
-"""How good is a classifier on held-out records? Everything from two sums about them.
+"""Scores of a classifier on held-out records. All scores follow from two sums over the records.
 
-The first sum holds a table of counts: of records by their true class and by the probability that
-the model gave to the second class, in bins that are narrow where probabilities are small, as those
-of rare classes are. It also counts the first class on a fine grid of scores. The second sum is that
-of the ranks of the second class on this grid, whose mean is the area under the ROC curve. If the
-sums carry noise, whatever follows from them is as private as they are.
+The first sum holds a table of counts: records by their true class, and by the probability that the
+model gave to the second class. The bins are narrow where probabilities are small, as they are for
+rare classes. The first sum also counts the first class on a fine grid of scores. The second sum
+holds the ranks of the second class on this grid; the mean rank is the area under the ROC curve. If
+the sums carry noise, all scores are as private as the sums.
 
 Each number has a standard error: for the chance of drawing these records, and for the noise. It is
-infinite where noise hides what the number is divided by.
+infinite where noise hides the divisor of the number.
 
 >>> scores, labels = np.array([-3.0, -0.8, -2.5, 0.4]), np.array([0, 0, 1, 1])
 >>> held = Held(scores, labels, center=0.0, scale=1.0)
@@ -34,46 +34,47 @@ __all__ = ["BINS", "EDGES", "GRID", "SHARES", "Held", "metrics", "root_errors"]
 Reals = NDArray[np.float64]
 _Shares = Callable[[Reals, Reals], tuple[float, float | None]]
 
-# The probabilities between two bins. Each bin adds a noisy count to sums.
+# Probabilities between two bins. Each bin adds a noisy count to sums.
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
 BINS = len(EDGES) + 1
 _HALF = EDGES.index(0.5) + 1
-# Metrics that are shares, in [0, 1].
+# Metrics in [0, 1].
 SHARES = ("auc", "recall", "false_alarms", "precision")
 
-# Places of the grid of scores: equal steps of asinh, up to so many scales from the centre.
+# Places of the grid of scores: equal steps of asinh, up to this many scales from the center.
 GRID = 64
 _FARTHEST = 50.0
 
-# Lengths of the two parts of a record's contributions: to the table and to the grid; and of its
-# rank, from -1 to 1, and its count.
+# Norms of the two parts of a record's contribution: to the table and to the grid; and of its rank,
+# in [-1, 1], and its count.
 _TABLE, _PLACE = 0.8, 0.6
 _RANK, _COUNT = 0.9, math.sqrt(1 - 0.9**2)
 
-# Deviations of the noise on a divisor beneath which it may be noise alone.
+# Smallest divisor, in standard deviations of its noise, that is not taken for noise only.
 _CLEAR = 2.0
 
 
 class Held:
-    """What each held-out record adds to both sums, of norm at most 1.
+    """Contributions of held-out records to both sums, of norm at most 1.
 
     Parameters
     ----------
     scores
         Log-odds of class 1 as the model gave them, shape (m,).
     labels
-        0 or 1, shape (m,); negative for a blank record.
+        0 or 1, shape (m,); negative for an ignored record.
     center, scale
-        Of the grid: public numbers, such as the model's intercept and the norm of its weights. With
-        scores that are 0 to many scales away, the area under the curve loses little.
+        Center and scale of the grid: public numbers, such as the model's intercept and the norm of
+        its weights. With scores that are 0 to many scales away, the area under the curve loses
+        little.
     """
 
     def __init__(self, scores: Reals, labels: NDArray[Any], *, center: float, scale: float) -> None:
         self._known, self._second = labels >= 0, labels > 0
-        # A model that diverged may give no number; what is told must not fail for one record.
+        # A diverged model can give NaN: the published sums must not fail for one record.
         scores = np.nan_to_num(scores)
         with np.errstate(all="ignore"):
-            # A probability of 1/2 stands for the first class: bins exclude their start.
+            # A probability of 1/2 counts for the first class: bins exclude their start.
             self._bins = np.searchsorted(EDGES, 1 / (1 + np.exp(-scores)), side="left")
             at = np.arcsinh((scores - center) / max(scale, 1e-300)) / math.asinh(_FARTHEST)
         places = np.nan_to_num(np.floor((at + 1) / 2 * GRID))
@@ -163,7 +164,7 @@ def _share(
     value = min(1.0, max(0.0, part / whole)) if whole > 0 else 0.0
     if whole <= _CLEAR * noise * math.sqrt(inside.size + outside.size):
         return value, None
-    # Few records that are all alike do not mean that others are: one of each kind is added.
+    # Few equal records do not show that other records are equal: one record of each kind is added.
     likely = (value * whole + 1) / (whole + 2)
     drawn = group * likely * (1 - likely) / whole
     hidden = (1 - value) ** 2 * inside.size + value**2 * outside.size
@@ -191,7 +192,7 @@ def _area(
 
 
 def _at(counts: Reals, place: int, share: _Shares) -> dict[str, float | None]:
-    """Return recall, false alarms and precision where class 1 is said from this bin on."""
+    """Return recall, false alarms and precision, with class 1 predicted from this bin on."""
     found: dict[str, float | None] = {"threshold": EDGES[place - 1]}
     above, below = counts[:, place:], counts[:, :place]
     for name, (value, error) in {
@@ -204,7 +205,7 @@ def _at(counts: Reals, place: int, share: _Shares) -> dict[str, float | None]:
 
 
 def _calibrated(counts: Reals, column: int, share: _Shares) -> dict[str, float | None]:
-    """Return the share of class 1 where the model said a probability of this bin."""
+    """Return the share of class 1 among records with a predicted probability in this bin."""
     ends = (0.0, *EDGES, 1.0)[column : column + 2]
     observed, error = share(counts[1, column : column + 1], counts[0, column : column + 1])
     return {
@@ -219,16 +220,16 @@ def _calibrated(counts: Reals, column: int, share: _Shares) -> dict[str, float |
 def root_errors(
     means: Reals, n: float, unit: float, *, noise: float = 0.0, group: int = 1
 ) -> dict[str, Any]:
-    """Return the root mean squared error of numbers, and that of the best constant.
+    """Return the root mean squared errors of numbers: the model's and the best constant's.
 
     Parameters
     ----------
     means
-        Of squared errors, of their squares, of targets and of their squares, shape (4,).
+        Means of squared errors, of their squares, of targets and of squared targets, shape (4,).
     n
         Number of records.
     unit
-        Of the target, in that of the means.
+        Unit of the target, relative to the unit of the means.
     noise
         Standard deviation of the noise on each mean.
     group
@@ -238,7 +239,7 @@ def root_errors(
     spread = second - first**2
     drawn = group * max(0.0, fourth - square**2) / n
     error = math.sqrt(drawn + noise**2)
-    # A target's square is at most the largest there is, so its variance at most that times it.
+    # Targets are in [-4, 4]: the variance of their squares is at most 16 times their mean square.
     drawn = group * max(0.0, second) * 16 / n
     apart = math.sqrt(drawn + noise**2 * (1 + 4 * first**2))
     found: dict[str, Any] = {"records": n}

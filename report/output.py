@@ -28,7 +28,6 @@ __all__ = [
     "with_error",
 ]
 
-# Letters in a line of a table.
 _COLUMNS = 80
 
 
@@ -87,7 +86,7 @@ def with_error(
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table of cells, whose columns are as wide as their widest cell.
+    """Return a table of cells; each column is as wide as its widest cell.
 
     The last column is wrapped to lines of 80 letters where 40 of them or more are left for it.
 

@@ -3,8 +3,8 @@
 The statement is for whoever the records are about, and for their lawyers. The answers are in the
 order of NIST SP 800-226 (Near, Darais, Lefkovitz and Howarth 2025, Guidelines for evaluating
 differential privacy guarantees): the guarantee and its unit, the algorithms and their utility, and
-the deployment that they stand on. What plan and ledger do not know is marked. Templates are in
-``report/templates/``.
+the deployment that they stand on. Fields that plan and ledger do not determine are marked.
+Templates are in ``report/templates/``.
 
 >>> price = {"upper": 1.0, "accountant": "characteristic", "method": "contour"}
 >>> page = statement_page({
@@ -36,7 +36,7 @@ from dpcal.report.output import at_most, with_error
 
 __all__ = ["answers_page", "sentences", "statement_page"]
 
-# It takes as long to load as numpy, and estimators that write no page need none of it.
+# Loading it takes as long as loading numpy, and estimators that write no page do not need it.
 _jinja = lazy.Module("jinja2")
 
 
@@ -77,10 +77,10 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
     Parameters
     ----------
     document
-        What ``report.json`` says. Of several runs its claim is that of all together, or of the one
-        whose number is ``published_run``; then the page says what all cost, too.
+        Content of ``report.json``. For several runs, the claim is about all of them together, or
+        about the run with number ``published_run``; then the page also states the cost of all runs.
     pictures
-        SVG texts, by what they show.
+        SVG texts, by their titles.
     """
     runs = document["runs"]
     by_silo = all("silo" in run for run in runs)
@@ -96,7 +96,7 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         whole=whole,
         by_silo=by_silo,
         models=_models(document) if len(runs) > 1 and not by_silo else (),
-        # A picture stands in the page without what is before its first element.
+        # HTML embeds a picture without the XML declaration.
         pictures={what: svg[max(svg.find("<svg"), 0) :] for what, svg in pictures.items()},
     )
 
@@ -107,13 +107,13 @@ def answers_page(document: Mapping[str, Any]) -> str:
     Parameters
     ----------
     document
-        What ``report.json`` says.
+        Content of ``report.json``.
     """
     return _page("answers.html", document)
 
 
 def _page(template: str, document: Mapping[str, Any], **parts: Any) -> str:
-    """Return a page about what is paid: a run that stands for itself, or all runs together."""
+    """Return a page about a cost: of a run by itself, or of all runs together."""
     runs, number = document["runs"], document.get("published_run")
     paid = document["everything"] if number is None and len(runs) > 1 else runs[number or 0]
     upper = float(paid["epsilon"]["upper"])

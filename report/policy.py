@@ -1,10 +1,10 @@
-r"""Is a claim one that an organisation allows? Limits in a TOML file, held against what is proved.
+r"""Check of claims against an organization's limits, which are in a TOML file.
 
 >>> policy = Policy.from_toml("max_epsilon = 1.0\nsamplers = ['poisson']\n", name="clinic.toml")
 >>> policy.violations({"max_epsilon": 2.5, "samplers": ["poisson"]})
 ['clinic.toml: max_epsilon = 1.0, but epsilon is 2.50000.']
 >>> policy.violations({"max_epsilon": 0.5})
-['clinic.toml: samplers = ["poisson"], but nothing tells the samplers.']
+['clinic.toml: samplers = ["poisson"], but no report states the samplers.']
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Policy", "facts_of"]
 
 
 class _Limit(NamedTuple):
-    """The check of a limit's value, what it is about, and whether it allows what was found."""
+    """A limit: the check of its value, its noun, and the comparison of its value with a fact."""
 
     check: Callable[..., Any]
     about: str
@@ -68,18 +68,18 @@ class Policy:
     Parameters
     ----------
     limits
-        By name: ``max_epsilon`` > 0 and ``max_delta`` in (0, 1), of everything released together;
-        ``min_records`` >= 1, of each run; and lists of what is allowed: ``neighboring_relations``,
-        ``units`` (``"record"``, ``"person"``, ``"client"``), ``samplers``, ``noise``
-        (``"discrete"``, ``"gaussian"``), ``held_out`` (scores on held-out records: ``"noisy"``,
-        ``"none"``, ``"unprotected"``).
+        Limits by name: ``max_epsilon`` > 0 and ``max_delta`` in (0, 1), for everything released
+        together; ``min_records`` >= 1, for each run; and lists of allowed values:
+        ``neighboring_relations``, ``units`` (``"record"``, ``"person"``, ``"client"``),
+        ``samplers``, ``noise`` (``"discrete"``, ``"gaussian"``), ``held_out`` (scores on held-out
+        records: ``"noisy"``, ``"none"``, ``"unprotected"``).
     name
-        Of the file that states them.
+        Name of the file with the limits.
 
     Raises
     ------
     ValueError
-        If a limit is unknown, or its value is not one that it can have.
+        If a limit is unknown, or has a value out of its range.
     """
 
     limits: Mapping[str, Any]
@@ -93,7 +93,7 @@ class Policy:
                 raise ValueError(f"policy has limits {', '.join(_LIMITS)}, got {name!r}.")
             try:
                 _LIMITS[name].check(**{name: value})
-            except TypeError as error:  # a value of another type is a fault of the file
+            except TypeError as error:  # a wrong type is an error of the file
                 raise ValueError(str(error)) from error
 
     @classmethod
@@ -123,14 +123,14 @@ class Policy:
         Parameters
         ----------
         facts
-            By the names of the limits, what is found: a number, or a list of all that occur. A
-            limit without a fact is not kept.
+            Facts by the names of the limits: a number, or a list of all values that occur. A limit
+            without a fact is broken.
         """
         found = []
         for name, allowed in self.limits.items():
             limit, fact = _LIMITS[name], facts.get(name)
             if fact is None:
-                told = f"nothing tells the {name.removeprefix('max_').replace('_', ' ')}"
+                told = f"no report states the {name.removeprefix('max_').replace('_', ' ')}"
             elif not limit.kept(allowed, fact):
                 told = f"{limit.about} {_words_of(fact)}"
             else:
@@ -142,14 +142,14 @@ class Policy:
 def facts_of(
     documents: Sequence[Mapping[str, Any]], epsilon: float, delta: float
 ) -> dict[str, Any]:
-    """Return what a policy asks, of reports about the same records.
+    """Return the facts that a policy limits, for reports about the same records.
 
     Parameters
     ----------
     documents
         The parsed files.
     epsilon, delta
-        The price of all of them together, computed from their plans and ledgers.
+        Epsilon and delta of all reports together, computed from their plans and ledgers.
     """
     scored = [document.get("evaluation", {}) for document in documents]
     runs = [run for document in documents for run in document["runs"]]
@@ -181,5 +181,5 @@ def _all(found: Iterable[str]) -> list[str]:
     return sorted(set(found))
 
 
-# What a report says of held-out records that got no scores, in the words of a policy.
+# Names in a policy for held-out records without scores.
 _SCORED = {"left out": "none", None: "none"}

@@ -1,7 +1,7 @@
-"""Can a run that was made in Python be checked by others? A report of it, that verifies alone.
+"""Report of a run that was made in Python. ``dpcal verify`` checks the report by itself.
 
-Of many silos each has runs of its own; nothing is summed over silos, and the claim of all is that
-of the silo that paid most.
+Each of many silos has runs of its own; costs are not summed over silos, and the claim is the
+largest claim of a silo.
 
 >>> import tempfile
 >>> import numpy as np
@@ -58,7 +58,7 @@ __all__ = [
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
-# What a step of a model is, in its report.
+# Descriptions of a model's steps in its report.
 PRIVATE = "private, with a budget of its own"
 NOTHING = "learns nothing"
 NOT_PRIVATE = "learned from the records, and is not private"
@@ -82,19 +82,20 @@ class Reported(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """What a report is about: runs about the same records, and the model that they are parts of.
+    """Content of a report: runs about the same records, and the model that they are parts of.
 
     Parameters
     ----------
     by_silo
         See :class:`Reported`.
     delta
-        In (0, 1), at which all runs together are priced; the largest of the runs' when None.
+        Delta in (0, 1) for all runs together; the largest delta of a run when None.
     steps
-        Of a model of several parts, in order of fitting: ``name``, ``type``, ``is``, which says
-        what learned and how, and for private parts ``epsilon`` (at most) and ``delta``.
+        Steps of a model of several parts, in order of fitting: ``name``, ``type``, ``is``, which
+        describes the training of the step, and for private parts ``epsilon`` (at most) and
+        ``delta``.
     outside
-        Sentences on what the claim leaves out.
+        Sentences on limits of the claim.
     """
 
     by_silo: tuple[tuple[Result, ...], ...]
@@ -104,7 +105,7 @@ class Runs:
 
     @property
     def unit(self) -> str | None:
-        """What the claim is about, where steps that are not private stand before private ones."""
+        """Unit of the claim, where steps that are not private come before private steps."""
         kinds = [step["is"] for step in self.steps]
         last = max((i for i, kind in enumerate(kinds) if kind == PRIVATE), default=-1)
         exact = [repr(step["name"]) for step in self.steps[:last] if step["is"] == NOT_PRIVATE]
@@ -115,9 +116,9 @@ class Runs:
 
 @singledispatch
 def reported(result: Any) -> Runs:
-    """Return what a report of a result is about; other packages register what they can report.
+    """Return the runs that a report of a result is about; packages register their own results.
 
-    TypeError is raised for what has no runs.
+    Raises TypeError for an object without runs.
     """
     if isinstance(result, Runs):
         return result
@@ -147,7 +148,7 @@ def document_of(
     Parameters
     ----------
     result, unit, outside, sections
-        Those of :func:`save`.
+        Arguments of :func:`save`.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def document_of(
     if told.steps:
         mechanisms = [privacy_statement(run)["mechanism"] for run in silos[0]]
         privacy["mechanism"] = " ".join(dict.fromkeys(mechanisms))
-    # Nothing is summed over silos: what all runs cost is what the silo pays that pays most.
+    # Records of one silo are in no other: the cost of all runs is the largest cost of a silo.
     prices = [composed_epsilon(own, delta) for own in silos]
     read = [name for own in silos for run in own for name in run.read_from_data]
     return {
@@ -205,18 +206,17 @@ def save(
     folder
         Where it stands.
     result
-        Of any optimizer, or a fitted estimator of :mod:`dpcal.estimators`, each fit a run, or a
-        fitted pipeline with private steps, whose report lists its steps, what each of them is, and
-        what all together cost at the sum of their deltas; or of
-        :func:`dpcal.optim.select_point`: then training on the same records, if there was any, is a
-        run of its own in the report.
+        A result of an optimizer; or a fitted estimator of :mod:`dpcal.estimators`, with each fit as
+        a run; or a fitted pipeline with private steps: its report lists the steps, and their total
+        cost at the sum of their deltas; or a result of :func:`dpcal.optim.select_point`: training
+        on the same records, if any, is then a run of its own in the report.
     unit
-        What the claim is about; what the plans say when omitted, and with several silos one record
-        of one silo.
+        Unit of the claim; by default the unit of the plans, and with several silos one record of
+        one silo.
     outside
-        Sentences on what the claim leaves out.
+        Sentences on limits of the claim.
     sections
-        What else ``report.json`` says, by name.
+        More content of ``report.json``, by name.
     force
         Whether an earlier report there is replaced.
 
@@ -251,7 +251,7 @@ def write(
 ) -> None:
     """Write a report whole or not at all, then its pictures and pages.
 
-    What was paid for is on disk before a page is made. A picture that fails is left out.
+    The evidence of paid runs is on disk before a page is made. A picture that fails is left out.
 
     Parameters
     ----------
@@ -260,9 +260,10 @@ def write(
     document
         The content of ``report.json``, to which the sums of the other files are added.
     files
-        Texts of files beside it and its pages, by file name.
+        Texts of the report's other files, by file name.
     pictures
-        Functions that draw, by file name: of a title and a description the text of an SVG file.
+        Drawing functions, by file name. Each returns the text of an SVG file for a title and a
+        description.
     force
         Whether an earlier report there is replaced.
     """

@@ -1,4 +1,4 @@
-"""Is a report what the holder of a key has signed? A detached Ed25519 signature of all its files.
+"""Signature of a report. A detached Ed25519 signature covers all files of the report.
 
 >>> import tempfile
 >>> from cryptography.hazmat.primitives import serialization as pem
@@ -54,15 +54,15 @@ def sign(folder: Path, key: Path) -> Path:
     Parameters
     ----------
     folder
-        Of a report.
+        Folder of a report.
     key
-        File of a private Ed25519 key in PEM, without a password, which its owner alone can read.
+        File of a private Ed25519 key in PEM, without a password, readable by its owner only.
 
     Returns
     -------
     pathlib.Path
-        The file of the signature, ``FOLDER.sig`` beside the folder. It holds the SHA-256 of each
-        file and the signature of all of them; an earlier one is replaced.
+        File of the signature, ``FOLDER.sig`` next to the folder. It holds the SHA-256 of each file
+        and the signature of all of them; an earlier one is replaced.
 
     Raises
     ------
@@ -78,12 +78,12 @@ def sign(folder: Path, key: Path) -> Path:
 
 
 def signature_problems(folder: Path, key: Path) -> list[str]:
-    """Return what is wrong with a folder's signature, in sentences; none if it holds.
+    """Return problems of a folder's signature, in sentences; none if the signature is valid.
 
     Parameters
     ----------
     folder
-        Of a report that :func:`sign` has signed.
+        Folder of a report that :func:`sign` has signed.
     key
         File of the public Ed25519 key in PEM.
 
@@ -93,7 +93,7 @@ def signature_problems(folder: Path, key: Path) -> list[str]:
         If the key, the signature's file or a file of the folder cannot be read.
     """
     public = _key(key, private=False)
-    text = text_of(_beside(folder), "signature must be a readable file beside the report")
+    text = text_of(_beside(folder), "signature must be a readable file next to the report")
     found = _sums(folder)
     try:
         document = document_of(text)
@@ -111,7 +111,7 @@ def signature_problems(folder: Path, key: Path) -> list[str]:
 
 
 def _changed(signed: str | None, found: str | None) -> str:
-    """Return what happened to a file since it was signed."""
+    """Return the change of a file since it was signed."""
     if signed == found:
         return ""
     return "added" if signed is None else "removed" if found is None else "changed"
@@ -152,7 +152,7 @@ def _key(path: Path, *, private: bool) -> Any:
     mode = os.stat(path).st_mode & 0o777
     if private and mode & 0o077:
         raise ValueError(
-            f"A private key must be readable by its owner alone, got {str(path)!r} of mode "
+            f"A private key must be readable by its owner only, got {str(path)!r} of mode "
             f"{mode:03o}: chmod 600 it."
         )
     try:

@@ -1,4 +1,4 @@
-"""What a run claims, and does not claim, in words and numbers that a reader can check.
+"""Claim of a run and its limits, in words and numbers that a reader can check.
 
 A fingerprint changes with every byte of the records, and with the secret key.
 
@@ -63,7 +63,7 @@ def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> 
         Numbers or strings.
     key
         A secret that makes the fingerprint an HMAC. A plain hash of private records is not private:
-        whoever knows all records but one can test guesses of that one against it.
+        an attacker who knows all records but one can test guesses of this record against the hash.
     """
     digest = hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
     for array in arrays:
@@ -94,11 +94,11 @@ def about_data(
     tables
         Records that it was trained on, their targets, held-out records, and their targets.
     name
-        Of the table.
+        Name of the table.
     scaling
-        What was done to the records, as JSON values.
+        Coding of the records, as JSON values.
     read_from_data
-        What was read off the records: the claim does not cover it.
+        Facts that were read off the records: the claim does not cover them.
     key
         Secret of the fingerprint, needed unless the records are public.
     counts
@@ -110,7 +110,7 @@ def about_data(
     sizes = {**(counts or {}), "training_records": len(records)}
     sizes |= {} if owners is None else {"training_persons": len(np.unique(owners))}
     sizes |= {"held_out_records": len(held_out)}
-    if result.plan.public_n:  # a public number stands for theirs
+    if result.plan.public_n:  # a public number replaces their number
         whose = "records" if owners is None else "persons"
         sizes = {f"public_training_{whose}": result.plan.n}
     return {
@@ -124,12 +124,12 @@ def about_data(
 
 
 def risk(results: Sequence[Result]) -> dict[str, float]:
-    """Return the power of an attacker who accuses one in a hundred of those who are not there.
+    """Return the power of an attacker who wrongly accuses one in a hundred absent records.
 
     Parameters
     ----------
     results
-        Of all runs that the attacker sees.
+        Results of all runs that the attacker sees.
     """
     plan, rate = results[0].plan, 0.01
     try:
@@ -141,7 +141,7 @@ def risk(results: Sequence[Result]) -> dict[str, float]:
             )
         )
     except (UnsupportedEvent, DrawsCannotTell):
-        # One pair (epsilon, delta) implies this (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        # A bound from one pair (epsilon, delta) (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
         price = composed_epsilon(results, plan.delta)["epsilon"]["upper"]
         least = min(math.exp(price) * rate + plan.delta, 1.0)
         power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
@@ -151,16 +151,16 @@ def risk(results: Sequence[Result]) -> dict[str, float]:
 def privacy_statement(
     result: Result, *, outside: Iterable[str] = (), unit: str | None = None
 ) -> dict[str, Any]:
-    """Return what a run's claim covers, and what it does not.
+    """Return the statement of a run: its claim, and the limits of the claim.
 
     Parameters
     ----------
     result
         A run.
     outside
-        Sentences on what else the claim leaves out.
+        Sentences on more limits of the claim.
     unit
-        What the claim is about; what the plan says when omitted.
+        Unit of the claim; the plan's when omitted.
     """
     plan = result.plan
     kinds = [KINDS[query.kind] for query in plan.queries]

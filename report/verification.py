@@ -1,4 +1,4 @@
-"""Is a report's claim covered by what its plans cost, and are its ledgers within its plans?
+"""Check of a report: its claims against the costs of its plans, its ledgers against its plans.
 
 Two runs of two answers with noise multiplier 2 cost as much as one answer with noise multiplier 1,
 and so do two reports of one run each.
@@ -36,10 +36,10 @@ from dpcal.report.files import FORMAT
 
 __all__ = ["claims_of", "composed_epsilon", "composed_reports", "event_of", "priced", "verify"]
 
-# A price may differ by this between two machines, relatively.
+# Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
-# So many ways to choose one silo of each report are priced one by one; where there are more, all
-# silos are taken together, which is no less. Silos that paid alike count once.
+# Up to this many choices of one silo of each report are accounted for one by one. Beyond, all silos
+# are taken together, which costs no less. Silos with equal costs count once.
 _MOST = 16
 
 _Run = Mapping[str, Any]
@@ -48,7 +48,7 @@ _Cost = Plan | Ledger
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Say of a document without what a report has that it is none."""
+    """Raise ``ValueError`` for a document that lacks the content of a report."""
     try:
         yield
     except (KeyError, TypeError, IndexError) as error:
@@ -58,8 +58,8 @@ def _reading() -> Iterator[None]:
 def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
     """Return the epsilon of releasing every run about the same records.
 
-    Runs are priced for the largest person whom one of them is about. A result that ended early
-    costs its whole plan; its ledger alone would not say so.
+    Runs are accounted for at the largest group size of a run. A result that ended early costs its
+    whole plan, although its ledger holds less.
     """
     runs = list(runs)
     _one_relation(run if isinstance(run, Ledger) else run.ledger for run in runs)
@@ -67,10 +67,10 @@ def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str,
 
 
 def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
-    """Return the runs that each claim of a report is about, by the claim's name.
+    """Return the runs of each claim of a report, by the claim's name.
 
-    All runs together, of silos those of the silo that paid most; and held-out scores, if they were
-    paid for, which are about other records.
+    The claims are about all runs together, or the runs of the silo with the largest cost; and about
+    held-out scores, if they were paid for: those scores are about other records.
     """
     silos, delta = _by_silo(document["runs"]), document["everything"]["delta"]
 
@@ -104,18 +104,17 @@ def event_of(runs: Iterable[_Run]) -> tuple[events.DpEvent, str]:
 def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None = None) -> Epsilon:
     """Return the epsilon of all runs in all reports, as if all were about the same records.
 
-    The unit is the largest person whom a run is about: runs about single records are priced for
-    persons with so many. Every run costs its whole plan, or what its ledger holds where that is not
-    within the plan. The claim holds where no run was chosen with a look at another one's results. A
-    record is in one silo of a report at most: of runs over silos the worst choice of one silo a
-    report counts.
+    The unit is the largest person of a run: runs about single records are accounted for at this
+    group size. Every run costs its whole plan, or its ledger where the ledger is not within the
+    plan. The claim holds if no run was chosen by another run's results. A record is in at most one
+    silo of a report: for runs over silos, the worst choice of one silo per report counts.
 
     Parameters
     ----------
     documents
         Parsed ``report.json`` files.
     delta
-        Of everything, in (0, 1); the largest delta of a run when omitted.
+        Delta of everything, in (0, 1); the largest delta of a run when omitted.
 
     Raises
     ------
@@ -126,7 +125,7 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
         parts = []
         for document in documents:
             parts.append([*_by_silo(document["runs"]).values()])
-            # Held-out records of one report may be training records of another one.
+            # Held-out records of one report can be training records of another report.
             parts += [[[scores]] for scores in _scores_of(document)]
         costs = {id(run): priced(run)[0] for silos in parts for own in silos for run in own}
         relation = _one_relation(costs.values())
@@ -153,9 +152,10 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Recompute the claims of a ``report.json`` from the plans and ledgers in it.
 
-    Where runs name a ``silo``, those of each silo are composed, and the largest price is that of
-    all: the claim is about one record of one silo. That silos share no record is theirs to see to.
-    A run costs its whole plan: it asked all of it, or it stopped on account of what it had put out.
+    Where runs name a ``silo``, the runs of each silo are composed, and the total is the largest
+    cost of a silo: the claim is about one record of one silo. The silos must share no
+    record. A run costs its whole plan: it spent all of it, or it stopped because of its own
+    output.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One row a claim: ``claim``, ``delta``, ``claimed`` and ``recomputed`` (upper bounds of
-        epsilon), ``label`` (how sure the price is, where noise was correlated) and ``holds``, which
-        says that the claim is not below what is proved, but for rounding, and no ledger is outside
-        its plan.
+        One row per claim: ``claim``, ``delta``, ``claimed`` and ``recomputed`` (upper bounds of
+        epsilon), ``label`` (how sure the cost is, where noise was correlated) and ``holds``. A
+        claim holds if it is not below the proved bound, except for rounding, and every ledger is
+        within its plan.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         name = f"target epsilon {run['plan']['epsilon']:g}"
         silo = "" if run.get("silo") is None else f", silo {run['silo']}"
         rows.append(_checked(name + silo, run, _price(cost, run["delta"]), kept))
-    # Runs of different silos are about different records: nothing is summed over silos.
+    # Runs of different silos are about different records: costs are not summed over silos.
     silos = _by_silo(runs)
     relation = _one_relation(cost for cost, _ in costs.values())
     if None in silos and len(silos) > 1:
@@ -204,7 +204,7 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         _composed([costs[id(run)][0] for run in own], delta)["epsilon"] for own in silos.values()
     ]
     for scores in _scores_of(document):
-        # About records that no run has seen: each record pays for one of the two.
+        # Scores are about records that no run has seen: each record pays for one of the two.
         cost, kept = priced(scores)
         kept = kept and {each.group_size for each, _ in costs.values()} == {cost.group_size}
         prices.append(_price(cost, scores["delta"]))
@@ -217,10 +217,10 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def priced(run: _Run) -> tuple[_Cost, bool]:
-    """Return what a run costs, by its plan or ledger, and whether its ledger is within its plan."""
+    """Return the plan of a run, or a ledger that exceeds it, and whether the plan covers it."""
     plan = Plan.from_json(json.dumps(run["plan"]))
     ledger = Ledger.from_json(json.dumps(run["ledger"]))
-    _ = ledger.event  # refuses a ledger that is none
+    _ = ledger.event  # refuses an invalid ledger
     try:
         check_ledger(ledger, plan, exact=False)
     except LedgerMismatch:
@@ -247,7 +247,7 @@ def _price(cost: _Cost, delta: float) -> dict[str, Any]:
 def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
     size = max(run.group_size for run in runs)
     event = events.ComposedDpEvent([run.event_for(size) for run in runs])
-    # Runs that were priced by several accountants are priced by the one that bounds most closely.
+    # Runs with different accountants are accounted for by the one with the closest bound.
     named = {run.accountant for run in runs}
     how: dict[str, Any] = {
         "neighboring_relation": runs[0].under()[1],

@@ -1,8 +1,8 @@
-"""How does a table of people become records that an optimizer takes, and a model that answers?
+"""Private training on a table: records that an optimizer takes, and a model that predicts.
 
-A schema says what may be known of a table in public: types, ranges, categories, classes, and what
-stands in for a missing value. Everything that is done to a record follows from the schema and that
-record alone, so that it costs no privacy.
+A schema holds the public facts of a table: types, ranges, categories, classes, and replacements of
+missing values. All coding of a record follows from the schema and from this record, so that coding
+costs no privacy.
 
 >>> from dpcal.tables import Coding, Schema
 >>> schema = Schema.from_toml('''

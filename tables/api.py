@@ -1,4 +1,4 @@
-"""Train a model on a table: typed, and light until it is called.
+"""Training of a model on a table: typed, and without imports until the call.
 
 >>> import inspect
 >>> [*inspect.signature(train).parameters][:5]
@@ -50,7 +50,7 @@ def train(
     seed: int | None = None,
     neighboring_relation: Relation | None = None,
 ) -> Fitted:
-    """Fit a private linear model to a table, with everything that its report says.
+    """Fit a private linear model to a table, and return it with the content of its report.
 
     Parameters
     ----------
@@ -61,24 +61,25 @@ def train(
         Types, ranges and classes of the columns: a :class:`dpcal.tables.Schema`, its JSON values,
         or a TOML file, which 'dpcal schema FILE' drafts. Without one every feature is a number.
     target
-        The column that is predicted (default: the schema's).
+        Column to predict (default: the schema's).
     epsilon
-        The target of privacy, > 0; that of the plan when omitted.
+        Target epsilon > 0 (default: the plan's).
     delta
-        The target's delta, in (0, 1); that of the plan when omitted.
+        Delta of the target, in (0, 1) (default: the plan's).
     n
         Public number of records, or of persons with clipped=user, for a claim under
         add-or-remove-one (default: the schema's, which counts rows, or read, for one under
         replace-special).
     loss
-        Of two classes, or of numbers.
+        Loss: logistic for two classes, squared for numbers.
     l2
         Regulariser >= 0.
     intercept
-        Fit an intercept; without one and with l2 the loss is strongly convex.
+        Fit an intercept. Without one and with l2, the loss is strongly convex.
     optimizer
-        One of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd, with the steps of
-        the smallest predicted error, as 'dpcal recommend' has it; dpsgd, if settings are given).
+        Name of an optimizer; 'dpcal optimizers' lists them (default: dpsgd or noisy_gd with the
+        steps of the smallest predicted error, as 'dpcal recommend' computes it; dpsgd if you give
+        settings).
     epochs
         Passes > 0 over the records (default: by the noise, for dpsgd).
     batch_size
@@ -87,40 +88,40 @@ def train(
         Clipping norm > 0 of a record's gradient (default: from ranges).
     settings
         More keywords of the optimizer's plan builder, such as steps=100, or public constants of the
-        loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
+        loss: smoothness and gap. 'dpcal optimizers NAME' lists the keywords of an optimizer.
     class_weights
-        For each class, a public number > 0 that the loss of its records is multiplied by (default:
-        the schema's). Gradients are weighted and then clipped: weights cost nothing.
+        Weights of the classes: public numbers > 0 that multiply the loss of a class's records
+        (default: the schema's). Gradients are weighted and then clipped: weights cost nothing.
     use_plan
-        A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
+        A :class:`dpcal.Plan`, or the file of one, in place of a target.
     group_size
-        Rows of one person at most, >= 1, by the schema's column of type person; more are left out
-        (default: the schema's, or 1).
+        Largest number >= 1 of rows of one person, by the schema's column of type person; more rows
+        are left out (default: the schema's, or 1).
     test_fraction
         Share in [0, 1) of the records, or persons, that are held out.
     held_out
-        How the scores of held-out records are computed: noisy, paid by these records; unprotected;
-        or not at all (default: noisy; none with a budget book, which charges scores like a run).
+        Scores of held-out records: noisy, paid by these records; unprotected; or none (default:
+        noisy; none with a budget book, which charges scores like a run).
     budget
-        Charge the run to this budget book, and refuse it if it does not fit; a new book takes the
-        run's epsilon and delta for its total.
+        Budget book that pays for the run; a run that does not fit is refused. The total of a new
+        book is the run's epsilon and delta.
     seed
-        Of the noise, >= 0; to be kept secret (default: fresh from the system).
+        Seed of the noise, >= 0; keep it secret (default: fresh from the system).
     neighboring_relation
-        What neighbors differ by (default: replace-special, or add-or-remove-one with n).
+        Neighboring relation (default: replace-special, or add-or-remove-one with n).
 
     Returns
     -------
     Fitted
-        The model, the run and the report's content; ``save(folder)`` writes what ``dpcal verify``
+        Model, run and content of the report; ``save(folder)`` writes files that ``dpcal verify``
         checks.
 
     Raises
     ------
     ValueError
-        If an argument is not what it must be, or does not go with the others. Nothing was spent.
+        If an argument is out of range, or does not go with the others. Nothing was spent.
     UnsupportedEvent
-        If no theorem prices what is asked for.
+        If no theorem bounds the cost of the request.
     MissingExtra
         If polars or matplotlib is not installed.
     BudgetExceeded

@@ -1,4 +1,4 @@
-"""Which functions of a number does a curve consist of? Fixed ones, so that they cost no privacy.
+"""Basis functions of a curve. The functions are fixed, so that they cost no privacy.
 
 Every basis has a norm that is known without a look at the records.
 
@@ -23,7 +23,7 @@ Table = NDArray[np.float64]
 
 
 def bins_of(places: Table, count: int) -> NDArray[np.intp]:
-    """Return the number of the bin of each place in [0, 1]; that of NaN is 0."""
+    """Return the number of the bin of each place in [0, 1], and 0 for NaN."""
     held = np.nan_to_num(np.clip(places, 0.0, 1.0))
     return np.minimum((held * count).astype(np.intp), count - 1)
 
@@ -74,7 +74,7 @@ def waves(X: Table, count: int, *, gamma: float = 1.0, seed: int = 0) -> Table:
     """
     drawn = np.random.RandomState(seed).standard_normal((X.shape[1], count))
     drawn *= math.sqrt(2 * gamma)
-    # Column by column: how a matrix product is rounded depends on the number of its rows.
+    # Column by column: rounding of a matrix product depends on its number of rows.
     angles = np.zeros((len(X), count))
     for column, row in zip(X.T, drawn, strict=True):
         angles += column[:, np.newaxis] * row

@@ -37,8 +37,8 @@ def checked_book(budget: str | Path | None, table: Records) -> Path | None:
 def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | None:
     """Return the book that a plan is charged to, if it fits; None where no book is kept.
 
-    A new book takes the plan's own target for its total, and says so on standard error. The records
-    are entered into the book with the first answer.
+    The total of a new book is the plan's own target, and a line on standard error states it. The
+    records are entered into the book with the first answer.
 
     Raises
     ------
@@ -56,9 +56,9 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
     else:
         book = BudgetBook(path, epsilon=plan.epsilon, delta=plan.delta)
         print(
-            f"dpcal: {path} is a new budget book, whose total is this run's: epsilon "
+            f"dpcal: {path} is a new budget book with this run's total: epsilon "
             f"{plan.epsilon:g} at delta {plan.delta:g}. 'dpcal budget {path} --change-total "
-            "--epsilon E' makes room for more runs.",
+            "--epsilon E' allows more runs.",
             file=sys.stderr,
         )
     book.about(table).check(plan)
@@ -68,7 +68,8 @@ def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | N
 def booked(path: Path | None) -> dict[str, Any]:
     """Return the section of a report on the budget book that its last run is in; none without one.
 
-    It has the book's name, the number of the run, the total, what all runs spent, and the unit.
+    The section has the book's name, the number of the run, the total, the cost of all runs, and the
+    unit.
     """
     if path is None:
         return {}

@@ -1,4 +1,4 @@
-"""What numbers does a record become? Each from its own cells and the schema, and from nothing else.
+"""Coding of a record as numbers, from the record's own cells and the schema only.
 
 >>> from dpcal.tables.schema import Column
 >>> coding = Coding([
@@ -39,25 +39,24 @@ __all__ = [
     "values_of",
 ]
 
-# The place among categories of a cell whose record is a blank one.
+# Place, among categories, of a cell that makes its record an ignored one.
 BLANK = -2
 
 Vector = NDArray[np.float64]
 Kept = NDArray[np.bool_]
 
-# A range is taken to span eight standard deviations, so that scaled features have unit size, which
-# is what the optimizer's default learning rate supposes.
+# A range spans about eight standard deviations: scaled features have unit size, which the
+# optimizer's default learning rate supposes.
 REACH = 4.0
 
-# Functions of a column on [0, 1], and how many there are. Each row of them has norm 1 at most.
+# Functions of a column on [0, 1], and their number. Each row of values has norm 1 at most.
 PIECES: Mapping[str, tuple[Callable[[Vector, int], Vector], int]] = {
     "bins": (bins, 16),
     "splines": (hats, 8),
 }
 # Pairs of random features.
 WAVES = 128
-# Norms of a column's pieces, and of all waves. Half or twice as much is as good on large tables;
-# more costs accuracy on small ones.
+# Norms of a column's pieces, and of all waves.
 PIECES_NORM, WAVES_NORM = REACH / 2, REACH
 
 
@@ -69,15 +68,15 @@ class Coding:
     columns
         Numbers and categories. Columns of other types are left out.
     missing_values
-        Texts that stand for a missing cell, beside the empty one.
+        Texts that stand for a missing cell, in addition to the empty text.
 
     Attributes
     ----------
     columns
-        Those that are used.
+        Columns that are coded.
     names
-        Of the features: the column's, "column=category" where a category is one-hot coded,
-        "column bins 3" of a curve, or "cosine 3" and "sine 3" of random features, which are last.
+        Names of the features: the column's name, "column=category" for a one-hot coded category,
+        "column bins 3" for a curve, or "cosine 3" and "sine 3" for random features, which are last.
     """
 
     def __init__(self, columns: Iterable[Column], *, missing_values: Collection[str] = ()) -> None:
@@ -150,7 +149,7 @@ class Coding:
         Raises
         ------
         ValueError
-            If a column is missing, or a cell is not what the schema says.
+            If a column is missing, or a cell does not match the schema.
         """
         X, kept = self.encode(table_of(table))
         if not kept.all():
@@ -160,25 +159,25 @@ class Coding:
     def encode(self, frame: Any) -> tuple[Vector, Kept]:
         """Return the features of the records in a polars data frame, and which are kept.
 
-        The features have shape (m, d). They are finite, also of records that the schema leaves out,
-        and NaN in a column for which the schema makes the record a blank one.
+        The features have shape (m, d). They are finite, also for records that the schema leaves
+        out. A record that the schema ignores has NaN in the column that is the reason.
 
         Parameters
         ----------
         frame
-            With all of the columns.
+            Data frame with all of the columns.
 
         Raises
         ------
         ValueError
-            If a column is missing, or a cell is not what the schema says.
+            If a column is missing, or a cell does not match the schema.
         """
         X = np.zeros((frame.height, len(self.names)))
         kept = np.ones(frame.height, dtype=bool)
         waving = []
         for column, place in zip(self.columns, self._places, strict=True):
             if column.name not in frame.columns:
-                raise ValueError(f"table must have a column {column.name!r}, as the schema says.")
+                raise ValueError(f"table must have a column {column.name!r}, as in the schema.")
             part = X[:, place]
             if column.type == "number":
                 values, ok = values_of(frame[column.name], column, self._missing)
@@ -227,7 +226,7 @@ def scaled(values: Vector, column: Column) -> Vector:
     if column.range is None:
         return values
     low, high = column.range
-    # Halves first: the difference of two large ends could overflow.
+    # The difference of two large ends could overflow: halve first.
     place = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
     return np.asarray(np.clip(REACH * (2 * place - 1), -REACH, REACH))
 
@@ -249,10 +248,10 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
 
 
 def persons_of(series: Any, missing: Collection[str]) -> Any:
-    """Return whose each row is, as texts; refuse a row that lacks it."""
+    """Return the person of each row, as texts; refuse a row without a person."""
     texts = texts_of(series, missing)
     if texts.null_count():
-        raise ValueError(f"Every row must say whose it is, column {series.name!r} lacks one.")
+        raise ValueError(f"Every row must name its person, column {series.name!r} lacks one.")
     return texts
 
 
@@ -274,17 +273,17 @@ def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Ve
     if column.missing == "blank":
         return np.where(wrong, np.nan, values), np.ones(len(values), dtype=bool)
     if cells.dtype == pl.String:
-        # A cell that could not be read as a number is wrong; one that held none is missing.
+        # A cell with an unreadable number is wrong; an empty cell is missing.
         wrong |= gone & ~cells.is_null().to_numpy()
     if column.missing == "refuse":
         wrong |= gone
     if wrong.any():
-        # Which record it is, and what it holds, is nobody's to know who reads the error.
+        # The error must not reveal the record or its cell.
         place = int(np.flatnonzero(wrong)[0])
         empty = gone[place] and (series[place] is None or str(series[place]).strip() in missing)
         raise ValueError(
             f"Every cell of column {column.name!r} must be a finite number, got "
-            + ("an empty one; missing = in the schema allows it." if empty else "one that is none.")
+            + ("an empty one; missing = in the schema allows it." if empty else "another value.")
         )
     values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
     return values, ~(gone & (column.missing == "drop-row"))
@@ -295,12 +294,12 @@ def codes_of(
 ) -> tuple[NDArray[np.int64], Kept]:
     """Return the place of each cell among the categories, and which records are kept.
 
-    The place is -1 for a cell that is no category, and ``BLANK`` where its record is a blank one.
+    The place is -1 for a cell without a category, and ``BLANK`` for a cell whose record is ignored.
 
     Raises
     ------
     ValueError
-        Where a cell is no category, or is missing, and that is refused.
+        Where a cell has no category, or is missing, and the schema refuses it.
     """
     pl = polars()
     texts = texts_of(series, missing)

@@ -1,4 +1,4 @@
-r"""What would a schema of this table look like? A draft, which says what it copied from the table.
+r"""Draft of a schema for a table. The draft lists everything that it copied from the table.
 
 >>> table = {"age": [41, None, 97], "sick": ["no", "yes", "yes"]}
 >>> schema, comments = draft(Source(table), target="sick")
@@ -22,15 +22,15 @@ from dpcal.tables.schema import Column, Schema
 
 __all__ = ["draft", "drafts_one", "schema_of_numbers"]
 
-# Texts of a column, beyond which they are no categories: each costs a feature, and noise.
+# More texts than this are not categories: each one costs a feature, and noise.
 _MOST_CATEGORIES = 30
-# How missing cells are often written, beside the empty one.
+# Frequent marks of a missing cell, in addition to the empty text.
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 _NO_CATEGORY = "(missing)"
 
-# Names that data frames give to the numbers of their rows, and nobody gives to a column.
+# Names that data frames give to the numbers of their rows.
 ROW_NUMBERS = ("", "Unnamed: 0")
-# How names say what a column is: the number of a row, or an id or a person.
+# Names of columns with the number of a row, an id or a person.
 _ROW_NUMBER = re.compile(r"|index|level_0|row(_?(number|nr|id))?|unnamed: ?\d+", re.IGNORECASE)
 _PERSON = re.compile(
     r"(.*(^|[_ .-]))?(id|key|uuid|guid|ssn|mrn|nhs|person|patient|user|customer|client|member|"
@@ -43,13 +43,13 @@ _DATE = (
     r"^((\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?"
     r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$"
 )
-# Fewer rows tell nothing of what repeats.
+# Smallest number of rows in which repeated values are evidence.
 _FEW = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """Summary of a column: how many cells it has and lacks, and what they are like."""
+    """Summary of a column: numbers of cells and missing cells, and properties of the values."""
 
     cells: int
     missing: int
@@ -63,7 +63,7 @@ class _Seen:
 
     @classmethod
     def of(cls, series: Any) -> Self:
-        """Return the summary; of the texts it holds no more than tell that they are too many."""
+        """Return the summary; it holds at most two texts more than the limit of categories."""
         pl = polars()
         texts = series.cast(pl.String).str.strip_chars()
         texts = texts.filter(texts != "")
@@ -83,7 +83,7 @@ class _Seen:
         )
 
     def is_number(self, marks: Collection[str]) -> bool:
-        """Return whether all cells are numbers, but for those that mark a missing one."""
+        """Return whether all cells are numbers, except the marks of a missing cell."""
         return self.low <= self.high and {*self.not_numbers} <= {*marks}
 
     @property
@@ -93,7 +93,7 @@ class _Seen:
 
     @property
     def are_codes(self) -> bool:
-        """Whether whole numbers look like codes: of one length, and far more than are used."""
+        """Whether whole numbers look like codes: of one length, and sparse in their range."""
         low, high = abs(self.low), abs(self.high)
         sparse = high - low + 1 > 4 * self.distinct
         return sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
@@ -102,9 +102,9 @@ class _Seen:
 def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[str, str]]:
     """Return a schema that the table meets, and a comment on each column that needs one.
 
-    Ranges and categories are read off the records: whoever sees them learns something of the
-    records that no noise covers. Each is listed in the column's ``copied``, to be replaced by what
-    is known in public, and taken off that list.
+    Ranges and categories are read off the records: a reader of the draft learns facts about the
+    records that no noise covers. The column's ``copied`` lists each such field: replace the field
+    by a public value, and take it off the list.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def schema_of_numbers(source: Source) -> Schema:
 
 
 def drafts_one(source: Source) -> str:
-    """Return the sentence that says which command drafts the schema that a table lacks."""
+    """Return the sentence with the command that drafts the missing schema of a table."""
     file = "FILE" if source.in_memory else shlex.quote(str(source.path))
     return (
         "Without a schema every feature must be a number: "
@@ -154,7 +154,7 @@ def drafts_one(source: Source) -> str:
 
 
 def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tuple[Column, str]:
-    """Describe one column, and say why."""
+    """Return the description of one column, and a comment with the reason."""
     texts = sorted({*seen.texts} - {*marks})
     number, many = seen.is_number(marks), seen.distinct > _MOST_CATEGORIES + 1
     missing = seen.missing > 0 or bool({*seen.not_numbers} & {*marks})
@@ -187,7 +187,7 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
 
 
 def _no_feature(name: str, seen: _Seen, *, number: bool) -> str:
-    """Return why a column is no feature but a date, or tells whose row it is; "" if it may be."""
+    """Return why a column is not a feature (row numbers, dates, ids, persons); "" for a feature."""
     rows = "numbers of rows, as a data frame writes them"
     if name in ROW_NUMBERS:
         return rows
@@ -205,9 +205,9 @@ def _no_feature(name: str, seen: _Seen, *, number: bool) -> str:
     if seen.distinct <= _MOST_CATEGORIES or (number and not said):
         return ""
     return (
-        'person? Its values repeat: if it tells whose row it is, type = "person", and group_size '
-        "at the top, the most rows of a person that a rule allows; while it is dropped, a claim is "
-        "about one row, not one person"
+        'person? Its values repeat: if it names the person of a row, use type = "person", and '
+        "group_size at the top, the most rows of a person that a rule allows; while it is dropped, "
+        "a claim is about one row, not one person"
     )
 
 
@@ -217,6 +217,6 @@ def _outward(value: float, direction: int) -> float:
         return 0.0
     scale = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
     rounded = (math.floor if direction < 0 else math.ceil)(value / scale) * scale
-    # Written with few digits; a rounded product could lie on the wrong side of the value.
+    # Few digits; the text of a rounded product could lie on the wrong side of the value.
     text = float(f"{rounded:.6g}")
     return text if (text <= value if direction < 0 else text >= value) else value

@@ -1,4 +1,4 @@
-"""Fit a private linear model to a table, with everything that its report says.
+"""Training of a private linear model on a table, with the content of its report.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -64,15 +64,14 @@ __all__ = [
     "planned",
 ]
 
-# Classes as numbers.
 CLASSES = (0.0, 1.0)
-# What a column's value adds to, by loss.
+# Axis label for the contribution of a column, by loss.
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """A private model of a table, and everything that was said of its run.
+    """A private model of a table, and all published facts about its run.
 
     Attributes
     ----------
@@ -96,24 +95,24 @@ class Fitted:
         return summary(self.result, self.document["data"], self.document["evaluation"])
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write the report with its model and statement, and the key of its fingerprint beside it.
+        """Write the report with its model and statement, and the key of its fingerprint next to it.
 
         Parameters
         ----------
         folder
-            Of the report; ``dpcal verify FOLDER`` checks it. Its parent must exist.
+            Folder of the report; ``dpcal verify FOLDER`` checks it. Its parent must exist.
         force
             Whether an earlier report there is replaced.
 
         Returns
         -------
         Path
-            Of the key, which must not be published.
+            File of the key, which must not be published.
         """
         folder = Path(folder)
         check_replaceable(folder, force=force)
         key = key_file(folder, force=force)
-        replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)  # for its owner alone
+        replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)  # readable by its owner only
         pictures = _pictures(self.result.plan, self.model)
         files = {"model.json": self.model.to_json()}
         write(folder, self.document, files=files, pictures=pictures, force=force)
@@ -157,7 +156,7 @@ def planned(request: Request) -> Planned:
 def fitted(
     request: Request, progress: Callable[[int, int], object] = lambda done, total: None
 ) -> Fitted:
-    """Train as a request asks, and say of it what a report says.
+    """Train on the table of a request, and return the model with the content of its report.
 
     Four steps: its records, a plan, the run, the scores. ``progress`` is called with the numbers of
     steps that are done and planned.
@@ -187,7 +186,7 @@ def fitted(
 
 
 def _claimed(model: Model, document: Mapping[str, Any]) -> Model:
-    """Return a model whose file says what its report claims."""
+    """Return a model whose file states the claim of its report."""
     (paid,), privacy = document["runs"], document["privacy"]
     claim = {"epsilon": paid["epsilon"]["upper"], "delta": paid["delta"]}
     claim |= {name: privacy[name] for name in ("neighboring_relation", "unit")}
@@ -203,9 +202,9 @@ def read(request: Request) -> Records:
     Raises
     ------
     ValueError
-        If a cell is not what the schema says, or no record is left to train on.
+        If a cell does not match the schema, or no record is left to train on.
     """
-    # The secret of the coins that split the records: the seed's, if one was given.
+    # Secret of the coins that split the records; it follows from the seed, if one was given.
     key = secrets.token_bytes(32)
     if request.seed is not None:
         key = hashlib.blake2b(f"split {request.seed}".encode(), digest_size=32).digest()
@@ -229,12 +228,12 @@ def read(request: Request) -> Records:
 
 
 def _n(request: Request, records: Records) -> int:
-    """Return the number of records to train on: of rows, or of persons."""
+    """Return the number of records to train on: number of rows, or number of persons."""
     return records.persons if request.by_person else len(records.y_train)
 
 
 def key_file(folder: Path, *, force: bool) -> Path:
-    """Return the file of the fingerprint's key: beside the folder, which one may mail."""
+    """Return the file of the fingerprint's key, outside the folder: you can share the folder."""
     path = folder.absolute().with_name(f"{folder.absolute().name}.key")
     if path.exists() and not (force and re.fullmatch(r"[0-9a-f]{64}\n", path.read_text()[:99])):
         raise ValueError(
@@ -251,7 +250,7 @@ def _trained(
     book: Store,
     progress: Callable[[int, int], object],
 ) -> tuple[Result, list[int]]:
-    """Spend a plan; return what came of it, and whether Ctrl-C was noted."""
+    """Spend a plan; return the result, and the notes of Ctrl-C."""
     total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
     weights = records.target.weights if records.labels else ()
     settings = LinearSettings(
@@ -261,7 +260,7 @@ def _trained(
         fit_intercept=request.intercept,
     )
     with _interrupts() as noted, warnings.catch_warnings():
-        # The message of a run that diverged names it.
+        # The message of a diverged run already names the warning.
         warnings.simplefilter("ignore", RuntimeWarning)
 
         def follow(at: Progress) -> bool:
@@ -287,7 +286,7 @@ def _trained(
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Note Ctrl-C, which ends a run at its next step and keeps what it spent; raise a second."""
+    """Note Ctrl-C, which ends a run at its next step and keeps paid steps; raise a second one."""
     noted: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -351,19 +350,19 @@ def _document(
         result, unit=unit, outside=sentences("training.txt", words), sections=sections
     )
     if "epsilon" in evaluation:
-        # Each record pays for training or for scores: the larger price covers both.
+        # Each record pays for training or for scores: the larger epsilon covers both.
         prices = (document["everything"]["epsilon"], evaluation["epsilon"])
         document["everything"]["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     return document
 
 
 def _read_from_data(request: Request, records: Records) -> list[str]:
-    """Return what was read off the records, and so is not covered by the claim."""
+    """Return the facts that were read off the records: the claim does not cover them."""
     rules = {rule for each in records.schema.columns for rule in (each.missing, each.unknown)}
     found = {
         "number of records": request.n is None,
         "number of persons": request.n is None and request.by_person,
-        # The schema leaves out rows by what they hold, so that their number tells.
+        # The schema leaves out rows by their values, so that the number of these rows leaks.
         "numbers of rows read and left out (data.rows, data.left_out)": request.n is None
         and "drop-row" in rules,
         "names of the columns": not request.described,
@@ -373,7 +372,7 @@ def _read_from_data(request: Request, records: Records) -> list[str]:
 
 
 def _scaling(records: Records) -> dict[str, Any]:
-    """Return what was done to the records, as JSON values."""
+    """Return the coding of the records, as JSON values."""
     features = "used as they are; privacy rests on clipping"
     if any(column.range or column.categories for column in records.coding.columns):
         features = (
@@ -415,7 +414,7 @@ def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
         figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
         return plot.svg(figure, title=title, description=about)
 
-    # These are priced point by point, in seconds each.
+    # Each point of these curves takes seconds.
     if not any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries):
         pictures["privacy-profile.svg"] = profile
     if curves := model.curves():

@@ -1,8 +1,8 @@
-r"""What does a file of a private model answer about people that it never saw?
+r"""File of a private model, and its predictions for new records.
 
 A model file holds all that is needed: the schema, the classes, the parameters, the plan that they
-were paid by, and the claim. It is a function of released values, so asking it costs no privacy of
-those whom it was trained on.
+were paid by, and the claim. A prediction is a function of published values, so that predictions
+cost no privacy of the training records.
 
 >>> from dpcal.tables.schema import Schema
 >>> schema = Schema.from_toml('''
@@ -46,22 +46,22 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A linear model of a table, and how a cell becomes what it was trained on.
+    """A linear model of a table, with the coding of its cells.
 
     Parameters
     ----------
     schema
-        Of the table.
+        Schema of the table.
     target
-        The column that is predicted.
+        Column to predict.
     labels
         The two classes, in order; empty where a number is predicted.
     weights
-        Of the features, shape (d,), in the order of the schema's coding.
+        Weights of the features, shape (d,), in the order of the schema's coding.
     intercept
         Added to each score.
     about
-        What else the file says: the claim, the plan, the versions.
+        Other content of the file: the claim, the plan, the versions.
     """
 
     schema: Schema
@@ -107,7 +107,7 @@ class Model:
         MissingExtra
             If polars is not installed.
         ValueError
-            If a column is missing, or a cell is not what the schema says.
+            If a column is missing, or a cell does not match the schema.
         """
         X, kept = self.coding.encode(table_of(table))
         scores = self.scores(np.where(kept[:, np.newaxis], X, 0.0))
@@ -119,7 +119,7 @@ class Model:
         Parameters
         ----------
         table
-            That of :meth:`decision`.
+            Table, as for :meth:`decision`.
 
         Returns
         -------
@@ -132,12 +132,12 @@ class Model:
         MissingExtra
             If polars is not installed.
         ValueError
-            If a column is missing, or a cell is not what the schema says.
+            If a column is missing, or a cell does not match the schema.
         """
         return self.answers(self.decision(table))
 
     def answers(self, scores: Vector) -> NDArray[Any]:
-        """Return what :meth:`predict` does for scores of :meth:`decision`."""
+        """Return the predictions of :meth:`predict` for scores of :meth:`decision`."""
         if not self.labels:
             return unscaled(scores, self.target)
         found = np.array(self.labels, dtype=object)[(scores > 0).astype(np.intp)]
@@ -150,14 +150,14 @@ class Model:
         Parameters
         ----------
         table
-            That of :meth:`decision`.
+            Table, as for :meth:`decision`.
 
         Raises
         ------
         MissingExtra
             If polars is not installed.
         ValueError
-            If the target is a number, a column is missing, or a cell is not what the schema says.
+            If the target is a number, a column is missing, or a cell does not match the schema.
         """
         if not self.labels:
             raise ValueError(f"target {self.target.name!r} is a number, it has no classes.")
@@ -165,7 +165,7 @@ class Model:
         return np.stack([1 - second, second], axis=1)
 
     def curves(self, points: int = 201) -> dict[str, tuple[Vector, Vector]]:
-        """Return what each column with bins or splines adds to a score, over its range.
+        """Return the contribution of each column with bins or splines to a score, over its range.
 
         Parameters
         ----------
@@ -175,8 +175,8 @@ class Model:
         Returns
         -------
         dict
-            Of a column's name: values, and what they add, less its mean over the values; both of
-            shape (points,).
+            From the name of a column to its values and their contributions, less the mean
+            contribution; both have shape (points,).
         """
         found = {}
         for column, place in self.coding.pieces():
@@ -187,7 +187,6 @@ class Model:
 
     def probability(self, scores: Vector) -> Vector:
         """Return the probability of the second class for scores of :meth:`decision`."""
-        # Either exponential is of a number <= 0.
         small = np.exp(-np.abs(scores))
         return np.asarray(np.where(scores > 0, 1.0, small) / (1 + small))
 
@@ -244,7 +243,7 @@ def load_model(path: str | Path) -> Model:
     Parameters
     ----------
     path
-        Of ``model.json``, or of the folder that holds it.
+        Path of ``model.json``, or of its folder.
 
     Raises
     ------

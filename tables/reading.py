@@ -1,4 +1,4 @@
-r"""Which file is this? Text with any separator and encoding, or parquet, by polars.
+r"""Files of tables: text with any separator and encoding, or parquet, read by polars.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -30,15 +30,14 @@ from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
 
-# Packages that a training needs.
 EXTRAS = ("polars", "matplotlib")
 SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 16  # bytes in which the row of column names must end
-# First bytes of zstd, bzip2, xz and zlib files, and of gzip, which polars would unpack unasked.
+# First bytes of zstd, bzip2, xz, zlib and gzip files; polars would unpack gzip unasked.
 _PACKED = (b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"x\x01", b"x\x9c", b"x\xda")
 _GZIP = b"\x1f\x8b"
 _WRONG = (OSError, EOFError, ValueError, LookupError, csv.Error, zlib.error)
-# How polars begins to say that rows have other numbers of cells than the row of names.
+# Beginnings of polars' messages about rows with a wrong number of cells.
 _CELLS = ("names not specified", "more fields", "not found in CSV")
 
 
@@ -72,17 +71,17 @@ class Source:
     Parameters
     ----------
     path
-        Of text with a row of column names, which may be compressed (.gz), or of a file that ends in
-        .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
+        Path of a text file with a row of column names, which can be compressed (.gz), or of a file
+        that ends in .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
         its text would be; its missing cells and NaN are missing.
     separator
         One character; found in the row of names when omitted.
     encoding
-        Of text, as Python names it; UTF-8 when omitted.
+        Encoding of the text, as Python names it; UTF-8 when omitted.
     decimal_comma
         Whether numbers are written like 3,14.
     missing_values
-        Texts that stand for a missing cell, beside the empty one.
+        Texts that stand for a missing cell, in addition to the empty text.
 
     Attributes
     ----------
@@ -127,7 +126,7 @@ class Source:
 
     @property
     def records(self) -> Any:
-        """What a budget book knows the table by: the path, or the bytes of a table in memory."""
+        """Identity of the table for a budget book: the path, or the bytes of a table in memory."""
         return np.frombuffer(self._text or b"", np.uint8) if self.in_memory else self.path
 
     @property
@@ -136,7 +135,7 @@ class Source:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Say in one sentence why the file cannot be read."""
+        """Raise one sentence with the reason why the file cannot be read."""
         pl = polars()
         try:
             yield
@@ -186,7 +185,7 @@ class Source:
         """Refuse a table without one of these columns."""
         for name in names:
             if name not in self.columns:
-                raise ValueError(f"table must have a column {name!r}, as the schema says.")
+                raise ValueError(f"table must have a column {name!r}, as in the schema.")
 
     def _names_of(self, head: bytes) -> list[str]:
         text = head.decode("utf-8-sig", errors="replace")
@@ -227,7 +226,7 @@ class Source:
         with self._reading():
             frame = self._collected(set(numbers), kept)
             if frame is None:
-                # Blanks around a number are no harm, and what is no number is named by its column.
+                # Spaces around a number are allowed; the error about another cell names its column.
                 frame = self._collected(set(), kept)
                 if self._decimal_comma:
                     texts = pl.col([*numbers]).str.replace(",", ".", literal=True)
@@ -246,7 +245,8 @@ class Source:
         scan = pl.scan_csv(
             self.path if self._text is None else io.BytesIO(self._text),
             separator=self.separator,
-            # The row of names was read before: names may repeat those that polars makes up.
+            # The row of names was read before: its names can collide with names that polars makes
+            # up.
             has_header=False,
             skip_rows=1,
             schema=dict(zip(self.columns, types, strict=True)),
@@ -257,7 +257,7 @@ class Source:
         try:
             return scan.select(columns).collect()
         except pl.exceptions.ComputeError as error:
-            # The message quotes the cell, which is a record's.
+            # The message of polars quotes the cell, which belongs to a record.
             if str(error).startswith("could not parse"):
                 return None
             raise
@@ -271,7 +271,7 @@ def source_of(table: Any, missing_values: Collection[str] = ()) -> Source:
 
 
 def _written(table: Any) -> bytes:
-    """Return a table in memory as text, which is read as that of a file."""
+    """Return a table in memory as the text of a file."""
     pl, frame = polars(), table_of(table)
     if not frame.width:
         raise ValueError("table must hold a column, got none.")

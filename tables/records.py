@@ -32,12 +32,12 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """Coded records with their targets, of which some are held out.
+    """Coded records with their targets, some of them held out.
 
     Parameters
     ----------
     schema, target
-        What they were read by.
+        Schema and target column of the records.
     labels
         The classes, in the order of their numbers; empty where the target is a number.
     labels_read
@@ -45,7 +45,7 @@ class Records:
     coding
         From cells to features.
     counts
-        Numbers of rows read, left out as the schema says, and, of persons, beyond the group size.
+        Numbers of rows: read, left out by the schema, and, with persons, beyond the group size.
     reached
         For each number with a range: the lowest and the highest value, shape (2,). Not private.
     X_train, y_train, X_test, y_test
@@ -69,7 +69,7 @@ class Records:
 
     @property
     def persons(self) -> int:
-        """Number of persons of whom there are records to train on."""
+        """Number of persons with records to train on."""
         return 0 if self.owners is None else len(np.unique(self.owners))
 
 
@@ -105,15 +105,17 @@ def load(
     held_out
         Share in [0, 1) of the records, or persons, that are held out.
     told
-        Whether the number of rows is told, and coins are dealt to places in the table: as many are
-        held out in every split, but of rows that the schema leaves out, and of rows of persons.
+        Whether the number of rows is published. Then coins are dealt to places in the table, and
+        every split holds out the same number of places. Rows that the schema leaves out, and rows
+        of persons, can change the number of records held out.
     classification
         Whether the target is one of two classes; a number otherwise.
 
     Raises
     ------
     ValueError
-        If a column is not in the schema or not in the file, or a cell is not what it must be.
+        If a column is missing from the schema or from the file, or a cell does not match the
+        schema.
     """
     column, features = _target(schema.column(target), classification), schema.features(target)
     _check_columns(source, schema)
@@ -136,7 +138,7 @@ def load(
     if schema.person is None and told:
         coins = dealt(frame.height, key)[kept]
     elif schema.person is None:
-        # Two values in one bin are two records: which features there are does not move a coin.
+        # The coins must not depend on the features: two values in one bin are two records.
         plain = coding.linear()
         cells = X if plain is coding else plain.encode(frame)[0][kept]
         coins = coins_of(digests([*cells.T, y], key), key)
@@ -165,7 +167,7 @@ def load(
 
 
 def rows_of(frame: Any) -> Any:
-    """Return a data frame without blank lines, which are no records."""
+    """Return a data frame without empty lines, which are not records."""
     return frame.filter(~polars().all_horizontal(polars().all().is_null()))
 
 
@@ -218,7 +220,7 @@ def _target(column: Column, classification: bool) -> Column:
     if classification and column.categories and len(column.categories) != 2:
         raise ValueError(_too_many(len(column.categories), column.name))
     if column.missing == "impute":
-        # A target that is made up would be learned; whoever wants that can write it into the table.
+        # The model would learn a made-up target; you can write one into the table.
         raise ValueError(
             f"A missing target is refused or left out, got missing = 'impute' for column "
             f"{column.name!r} in the schema."

@@ -1,6 +1,6 @@
 """A private training as it is requested, checked before a record is read, and its plan.
 
-Of the table, only the names of its columns are read here. Settings follow from public numbers.
+Only the names of the table's columns are read here. Settings follow from public numbers.
 
 >>> sorted(default_sizes(400, {"steps": 10}).items())
 [('batch_size', 64), ('max_norm', 1.0)]
@@ -33,25 +33,24 @@ from dpcal.tables.schema import Schema, described
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
-# Public constants of a loss that settings may give, in place of those that ranges imply.
+# Public constants of a loss that settings can give, in place of constants from ranges.
 PUBLIC = ("smoothness", "gap")
-# A price may differ by this between two machines, relatively.
+# Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
 _CHOICES = {
     "loss": ("logistic", "squared"),
     "held_out": ("noisy", "unprotected", "none"),
 }
-# Those that predicted errors choose among where no optimizer was named. Correlated noise is left
-# out: it has no joint price with the question how long rows are.
+# Optimizers that predicted errors choose from. Correlated noise is left out: no joint cost with the
+# query for the norm of rows is known.
 CHOICE = ("dpsgd", "noisy_gd")
-# Passes of samplers by epochs.
+# Number of passes for samplers by epochs.
 _PASSES = 60.0
-# The largest standard deviation of the noise on the norm of rows, in units of the guess that it
-# replaces, at which longer rows are still told apart from shorter ones.
+# Largest standard deviation of the noise on the norm of rows, relative to the guess that the norm
+# replaces: longer rows still differ from shorter rows.
 _NOISE = 0.15
-# Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
+# Squared norms are cut at four guesses or more; the guess stays where noise exceeds half a guess.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
-# Settings of plan builders that are arguments of their own.
 _ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
 
 
@@ -62,14 +61,14 @@ class Request:
     Parameters
     ----------
     source, schema, target
-        The table, what is known of its columns in public, and the column that is predicted.
+        Table, public description of its columns, and column to predict.
     described
         Whether a schema was given; otherwise its columns were taken from the table.
     loss, l2, intercept
         ``"logistic"`` or ``"squared"``, its regulariser >= 0, and whether an intercept is fitted.
     test_fraction, held_out
-        Chance in [0, 1) that a record is held out, and how those records are scored; None for the
-        default.
+        Chance in [0, 1) that a record is held out, and the way to score held-out records; None for
+        the default.
     n
         Public number of records, or of persons where these are the records; None to read it from
         the table.
@@ -85,7 +84,7 @@ class Request:
     plan
         The plan that is run in place of one that is made for the target, if any.
     budget, seed
-        The budget book, if any, and that of :func:`dpcal.optim.run`.
+        Budget book, if any, and seed of :func:`dpcal.optim.run`.
     """
 
     source: Source
@@ -114,7 +113,7 @@ class Request:
                 validate.choice(choices, **{name: getattr(self, name)})
         validate.non_negative(l2=self.l2)
         validate.below_one(test_fraction=self.test_fraction)
-        # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
+        # No noise is enough for epsilon 0.
         validate.positive(epsilon=self.goal["epsilon"])
         validate.probability(delta=self.goal["delta"])
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
@@ -174,7 +173,6 @@ class Request:
             settings=settings,
             public=public,
             goal={**goal, "neighboring_relation": relation},
-            # Predicted errors choose where no optimizer was named, and no setting was given.
             chosen=optimizer is None and not settings and relation != "replace-one",
             plan=plan,
             budget=book,
@@ -196,11 +194,10 @@ class Request:
     @property
     def constants(self) -> Constants:
         """Constants of the loss that the public ranges imply, or that were given."""
-        square = self.coding.square_bound + self.intercept  # of a record's norm
+        square = self.coding.square_bound + self.intercept  # bound on a record's squared norm
         target = self.schema.column(self.target)
         if self.loss == "logistic":
             weight = max(target.weights, default=1.0)
-            # The third derivative of the logistic loss is at most 1 / (6 sqrt(3)).
             hessian = weight * square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50)
             implied = Constants(
                 lipschitz=weight * math.sqrt(square),
@@ -219,11 +216,8 @@ class Request:
         )
 
 
-# -- the optimizer and its plan
-
-
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the plan, with those that are arguments of their own."""
+    """Return the settings of the plan, including settings that are arguments of their own."""
     settings = dict(given.pop("settings") or {})
     for name, argument in _ARGUMENTS.items():
         value = given.pop(argument)
@@ -235,7 +229,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plan(given: Plan | str | Path) -> Plan:
-    """Return a plan, or that of a file, if it costs what it says."""
+    """Return a plan, or the plan of a file; raise if it costs more than its target."""
     plan = given
     if not isinstance(plan, Plan):
         path = Path(validate.instance(str, Path, use_plan=plan))
@@ -254,11 +248,11 @@ def _plan(given: Plan | str | Path) -> Plan:
 
 
 def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> dict[str, float]:
-    """Return the target of a plan; refuse others, and what the plan has settled."""
+    """Return the target of a plan; refuse another target, and arguments that the plan settles."""
     for name, value in settled.items():
         if value is not None:
             told = _ARGUMENTS.get(name, name)
-            raise ValueError(f"{told} does not go with use_plan, which says it.")
+            raise ValueError(f"{told} does not go with use_plan, which sets it.")
     for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
         own = getattr(plan, name)
         if asked[name] not in (None, own):
@@ -283,7 +277,7 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
 def _check_persons(
     schema: Schema | None, group_size: int | None, settings: Mapping[str, Any], plan: Plan | None
 ) -> None:
-    """Refuse persons without a column that says whose a row is, or another unit than a plan's."""
+    """Refuse persons without a column of persons, or with another unit than the plan's."""
     if group_size is not None:
         validate.count(group_size=group_size)
     if schema is None and group_size not in (None, 1):
@@ -299,11 +293,11 @@ def _check_persons(
 
 
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
-    """Take public constants of the loss out of settings; refuse what the builder does not take."""
+    """Take public constants of the loss out of settings; refuse unknown settings."""
     takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
     if row.constants and "max_norm" not in row.options:
         takes["max_norm"] = "lipschitz"
-    # Persons who are records have the price of records, however many rows they have.
+    # Clipping per person costs the same for any number of rows of a person.
     known = {*row.options, *takes, "accountant"} - {"l2"}
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
@@ -346,16 +340,13 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     return given
 
 
-# -- the plan of a request
-
-
 def calibrated(request: Request, n: int, dimension: int) -> Plan:
     """Return the plan of a request.
 
     Parameters
     ----------
     request
-        What is asked.
+        Request of a training.
     n, dimension
         Number of records to train on, of rows or of persons, and of parameters.
     """
@@ -407,7 +398,7 @@ def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
 
 
 def _row_norm(request: Request) -> float | None:
-    """Return the norm that most records have, as far as ranges tell; None where they do not."""
+    """Return the norm of most records that the ranges imply; None without ranges."""
     square = request.coding.typical_square
     known = request.loss == "logistic" or request.schema.column(request.target).range is not None
     return None if square is None or not known else math.sqrt(square + request.intercept)
@@ -419,11 +410,11 @@ def _row_bound(request: Request) -> float:
 
 
 def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, Any]) -> Plan:
-    """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
+    """Return the plan of DP-SGD, with settings of a linear model in place of missing ones.
 
-    Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
-    The sum of the rows of a person is clipped as if it were one row. Gradients of a class of weight
-    w are w times as long, and curve as much more.
+    Where neither the clip nor the rate was given, a hundredth of the budget is spent on the norm of
+    rows. The sum of the rows of a person is clipped as if it were one row. Gradients of a class of
+    weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
     given, asked = dict(request.settings), compared(request, target["n"], dimension)
@@ -460,7 +451,7 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     else:
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
         plan = replace(first, queries=(replace(query, max_norm=clip),), parameters=parameters)
-    # Beside another query a shuffle has a looser price, and rows of a person have no common length.
+    # A shuffle next to another query has a looser cost, and a person's rows have no common norm.
     if not scaled and plan.queries[-1].sampler != "shuffled-epochs":
         scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if scale is None else asked_before(plan, scale)
@@ -488,7 +479,7 @@ def _scale(coding: Coding, *, release: float, n: int, group_size: int) -> Query 
 
 
 def default_sizes(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sizes of DP-SGD that were not given: functions of n alone."""
+    """Return the missing sizes of DP-SGD, as functions of n only."""
     defaults = {"batch_size": min(n, max(64, math.ceil(3 * math.sqrt(n)))), "max_norm": 1.0}
     if "steps" not in given:
         defaults["epochs"] = 20.0

@@ -1,4 +1,4 @@
-r"""What may be known of a table without a look at it? Its columns, as data, in a TOML file.
+r"""Public description of a table's columns. A schema is data, in a TOML file.
 
 >>> schema = Schema.from_toml('''
 ... target = "sick"
@@ -34,7 +34,7 @@ from dpcal._internal.files import document_of, text_of
 __all__ = ["CURVES", "Column", "Schema", "described", "schema_of"]
 
 TYPES = ("number", "category", "class", "person", "drop")
-# Codings of a number whose effect is no straight line, and all.
+# Codings of a number whose effect is not a straight line; then all codings.
 CURVES = ("bins", "splines", "random")
 CODINGS = ("one-hot", "ordinal", *CURVES)
 MISSING = ("refuse", "drop-row", "impute", "blank")
@@ -46,7 +46,7 @@ COLUMNS = "columns of distinct names"
 WEIGHTS = "finite numbers > 0, one for each class"
 UNWEIGHTED = "left out unless type is 'class'"
 IMPUTED = "given if and only if missing is 'impute'"
-OWNED = "1, or needs a column of type 'person', which tells whose row it is"
+OWNED = "1, or needs a column of type 'person', which names the person of a row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,34 +58,34 @@ class Column:
     name
         As in the table's first row.
     type
-        ``"number"``; ``"category"``, one of a list of texts; ``"class"``, a category that is
-        predicted; ``"person"``, which tells whose row it is; ``"drop"``, which is not read.
+        ``"number"``; ``"category"``, one of a list of texts; ``"class"``, a category to predict;
+        ``"person"``, which identifies the person of a row; ``"drop"``, which is not read.
     range
         Low and high of a number, finite, low < high; values are clamped to it and scaled to
         [-4, 4]. None where numbers are used as they are.
     categories
-        Of a category or a class: distinct texts, at least two.
+        Texts of a category or a class: distinct, at least two.
     coding
         ``"one-hot"``, a feature 0 or 1 for each category; ``"ordinal"``, the place in the list of
-        categories, scaled to [-4, 4]. Of a number with a range: ``"bins"``, 16 features, one for
+        categories, scaled to [-4, 4]. For a number with a range: ``"bins"``, 16 features, one for
         each equal part of it; ``"splines"``, 8 linear splines; ``"random"``, 256 random Fourier
         features of all such columns together. A number is one feature otherwise.
     missing
-        Where a cell is missing: ``"refuse"`` the table, leave the record out (``"drop-row"``), take
+        Rule for a missing cell: ``"refuse"`` the table, leave the record out (``"drop-row"``), take
         ``impute`` for it (``"impute"``), or let the record count and contribute nothing
-        (``"blank"``), which alone tells nothing of the record; of numbers, also where a cell is not
-        a finite number.
+        (``"blank"``). Only ``"blank"`` reveals nothing about the record. For numbers, ``"blank"``
+        also covers a cell that is not a finite number.
     unknown
         For a text that is not a category: ``"refuse"`` the table, leave the record out
         (``"drop-row"``), set every feature of the column to 0 (``"ignore"``), or ``"blank"``, as
         for a missing cell.
     impute
-        What stands in for a missing cell: a number, or one of the categories.
+        Value in place of a missing cell: a number, or one of the categories.
     weights
-        Of a class: for each of the classes, in their order, a number > 0 that the loss of its
-        records is multiplied by; empty where all are 1.
+        Weights of the classes, in their order: numbers > 0 that multiply the loss of a class's
+        records; empty where all are 1.
     copied
-        Which of these fields were read off the records, and so are not public.
+        Fields of this column that were read off the records, and so are not public.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Column:
         Raises
         ------
         ValueError
-            If a key is unknown, or a value is not what it must be.
+            If a key is unknown, or a value is not allowed.
         """
         where = f"schema, column {name!r}"
         values = dict(given) if isinstance(given, Mapping) else {}
@@ -166,9 +166,9 @@ class Schema:
         A number of records that is public, and that the table's own may differ from; None where
         the number is read from the table.
     group_size
-        How many rows a person has at most.
+        Largest number of rows of one person.
     missing_values
-        Texts that stand for a missing cell, beside the empty one.
+        Texts that stand for a missing cell, in addition to the empty text.
     """
 
     columns: tuple[Column, ...]
@@ -194,7 +194,7 @@ class Schema:
             self.column(self.target)
 
     def column(self, name: str, of: str = "target") -> Column:
-        """Return the column of a name, which ``of`` is what names."""
+        """Return the column of a name; ``of`` is the name of the argument, for the error."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -220,11 +220,13 @@ class Schema:
                 f"target is {target!r}: use 'category' or 'drop'."
             )
         if not found:
-            raise ValueError(f"table must hold a column beside the target, got only {target!r}.")
+            raise ValueError(
+                f"table must hold another column than the target, got only {target!r}."
+            )
         return found
 
     def copied(self) -> list[str]:
-        """Return what was read off the records, as words: "range of 'age'"."""
+        """Return the fields that were read off the records, in words: "range of 'age'"."""
         return [
             f"{'classes' if column.type == 'class' and field == 'categories' else field} of "
             f"{column.name!r}"
@@ -245,7 +247,7 @@ class Schema:
         Raises
         ------
         ValueError
-            If a key is unknown, or a value is not what it must be.
+            If a key is unknown, or a value is not allowed.
         """
         columns = given.get("columns")
         if not isinstance(columns, Mapping):
@@ -299,7 +301,7 @@ class Schema:
 
 
 def schema_of(schema: Any, group_size: int | None = None) -> Schema:
-    """Return a schema from what stands for one, with another group size if one is given."""
+    """Return the schema from its object, values or file, with the given group size, if any."""
     if isinstance(schema, Mapping):
         schema = Schema.from_dict(schema)
     elif isinstance(schema, str | Path):
@@ -336,7 +338,7 @@ def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, f
 
 
 def toml_value(value: Any) -> str:
-    """Return a text, a number or a list of them as TOML, whose texts are written as in JSON."""
+    """Return a text, a number or a list of them as TOML, with texts written as in JSON."""
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str):
@@ -360,7 +362,7 @@ def _given(record: Any, *, without: str) -> dict[str, Any]:
 def _fields(
     record: type, where: str, given: Mapping[str, Any], *, without: str = ""
 ) -> dict[str, Any]:
-    """Return the fields of a record from JSON or TOML values, whose lists are tuples."""
+    """Return the fields of a record from JSON or TOML values, with tuples in place of lists."""
     known = {each.name: str(each.type) for each in fields(record) if each.name != without}
     for name, value in given.items():
         if name not in known:
@@ -372,7 +374,7 @@ def _fields(
 
 
 def _check(record: Any, where: str, *rules: tuple[str, bool, str]) -> None:
-    """Refuse a record by the first rule that does not hold: a field, and what it must be."""
+    """Refuse a record by the first broken rule: a field, and its requirement."""
     for field, holds, must in rules:
         if not holds:
             value = getattr(record, field)

@@ -1,7 +1,7 @@
-"""How good is the model on held-out records, and what do these records pay for the answer?
+"""Scores of the model on held-out records, and their cost.
 
-``noisy``: one noisy table of counts, priced like the run, about records that the run never saw.
-``unprotected``: the same without noise, which the report says. ``none``: held-out records stay
+``noisy``: one noisy table of counts, with the cost of the run, about records that the run never
+saw. ``unprotected``: the same without noise; the report states it. ``none``: held-out records stay
 untouched.
 
 >>> from dpcal.calibrate import dpsgd
@@ -37,7 +37,7 @@ from dpcal.tables.records import Records
 
 __all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
 
-# A privacy loss that large protects nobody; published guidance calls anything above 10 to 20 weak.
+# Largest epsilon without a warning; published guidance calls values above 10 to 20 weak.
 _WEAK_EPSILON = 20.0
 
 Vector = NDArray[np.float64]
@@ -57,20 +57,20 @@ def evaluate(
     Parameters
     ----------
     records, model, result
-        What was trained on, and what came of it.
+        Records, model and result of the training.
     how
         ``"noisy"``, ``"unprotected"`` or ``"none"``; when None, noisy unless there is a book.
     seed
-        That of the training.
+        Seed of the training.
     book
-        What the noisy answer is charged to, if anything.
+        Budget book that the noisy answer is charged to, if any.
     """
     reason = _unasked(records, how, book)
     if reason:
         return _left_out(reason)
     plan, group, how = result.plan, records.schema.group_size, how or "noisy"
     if records.labels:
-        # The scores of a linear model spread as its weights are long.
+        # The spread of a linear model's scores is in proportion to the norm of its weights.
         grid: dict[str, Any] = {
             "center": model.intercept,
             "scale": float(np.linalg.norm(model.weights)),
@@ -86,20 +86,20 @@ def evaluate(
         try:
             found, noise, told = _noisy(result, asked, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
-            # The run is paid and released; its scores are what the book has no room for.
-            return _left_out(f"the budget book has no room ({error})")
+            # The run is paid and released; only the scores are left out.
+            return _left_out(f"the budget book does not allow them ({error})")
     if records.labels:
         first, second = found
         return told | metrics(first, second, records.labels, noise=noise, group=group)
     n = plan.n if plan.public_n and how == "noisy" else len(records.y_test)
-    # The squares of squared errors were halved, in units of their largest.
+    # Largest values of the four averages; the squares of squared errors were halved.
     means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
     unit = 1.0 if ends is None else (ends[1] - ends[0]) / (2 * REACH)
     return told | root_errors(means, n, unit, noise=16 * noise / n, group=group)
 
 
 def _unasked(records: Records, how: str | None, book: Store) -> str:
-    """Return why nothing is asked of held-out records; nothing if it is."""
+    """Return the reason why held-out records are not scored; empty if they are."""
     if not len(records.y_test):
         return "no record is held out: test_fraction above 0 does"
     if how is None and book is not None:
@@ -108,7 +108,7 @@ def _unasked(records: Records, how: str | None, book: Store) -> str:
             "measures them, and test_fraction=0 keeps no record back"
         )
     if how == "none":
-        return "held_out='none' was asked; held_out='noisy' (--held-out noisy) measures them"
+        return "held_out='none' was given; held_out='noisy' (--held-out noisy) measures them"
     if not records.labels and how != "unprotected" and records.target.range is None:
         return "a target without a range in the schema has no bound to scale noise by"
     return ""
@@ -121,9 +121,9 @@ def _left_out(reason: str) -> dict[str, Any]:
 class _Asked(NamedTuple):
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
-    ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
-    targets, from the sum before, which is zero for the first of so many: of those that
-    :func:`metrics` is made of, or :func:`root_errors`, in units of their largest.
+    ``rows(before, scored)`` returns rows of shape (m, width) from the sum before, and from records
+    with their scores and targets. The sum before is zero for the first of ``times`` sums. The rows
+    are the inputs of :func:`metrics` or of :func:`root_errors`, in units of their largest values.
     """
 
     bound: float
@@ -141,7 +141,7 @@ def _in_turn(asked: _Asked, answer: Callable[[Vector], Vector]) -> list[Vector]:
 
 
 def _scores(records: Records, model: Model) -> Vector:
-    """Return scores and targets of held-out records, shape (m, 2); both are NaN of blank ones."""
+    """Return scores and targets of held-out records, shape (m, 2); NaN for ignored records."""
     X, y = records.X_test, records.y_test
     known = np.asarray(finite_rows(X) & (y >= (0 if records.labels else -np.inf)))
     return blanked(np.stack([model.scores(blanked(X, known)), y], axis=1), known, np.nan)
@@ -157,7 +157,7 @@ def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
 def _errors(before: Vector, scored: Vector) -> Vector:
     known = np.asarray(~np.isnan(scored[:, 1]))
     scores, targets = blanked(scored, known).T
-    # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
+    # A scaled target is in [-4, 4]: squared errors are cut at 16.
     squares = np.minimum((scores - targets) ** 2, 16.0) / 16
     rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
     return blanked(rows, known)
@@ -181,7 +181,7 @@ def _noisy(
     public = trained.public_n
     plan = Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
     records = objective_of(partial(vectors_of, asked.rows, asked.width, block=1 << 14), scored)
-    # A seed serves once: the scores take a child of the one that training took.
+    # A seed serves once: the scores take a child of the training's seed.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
     oracle = oracle_of(records, plan, child, book)
     found = _in_turn(asked, lambda before: oracle.gradient(before, "scores") * plan.n)
@@ -219,7 +219,7 @@ def warn_after(evaluation: dict[str, Any], records: Records) -> list[str]:
     """Return warnings about a model that learned nothing, and about ranges that are too wide."""
     found = evaluation.setdefault("warnings", [])
     found += _about_scores(evaluation)
-    found = list(found)  # What follows looked at the records, and is no part of the report.
+    found = list(found)  # The next warnings read the records, and are not in the report.
     for name, (low, high) in records.reached.items():
         ends = records.schema.column(name).range
         if ends is not None and not np.isnan(low):
@@ -235,15 +235,15 @@ def warn_after(evaluation: dict[str, Any], records: Records) -> list[str]:
 
 
 def _about_scores(found: dict[str, Any]) -> list[str]:
-    """Return warnings about a model that learned nothing, or scores that do not tell."""
-    hidden = "noise hides the scores of so few held-out records: they say nothing of the model"
+    """Return warnings about a model that learned nothing, or about scores that noise hides."""
+    hidden = "noise hides the scores of so few held-out records"
     if "accuracy" in found:
         area, error = found["auc"], found["auc_standard_error"]
         if area is None or error > 0.25:
             return [hidden]
         if area - 0.5 <= 2 * error:
             return [
-                "the model may not tell the classes apart, as far as the held-out records tell: "
+                "the model may not separate the classes, by the held-out records: "
                 f"the area under the ROC curve is {area:.3f} with standard error {error:.3f}, "
                 "and 0.5 for a model that learned nothing"
             ]

@@ -1,9 +1,9 @@
-"""Which records are held out? Each one's own coin says so, and moves nobody else.
+"""Choice of the held-out records. Each record has a coin of its own, which moves no other record.
 
-Where records may come and go, the coin of a record is a keyed hash of what it holds, and of how
-many equal records stand before it: one record more, or one that is changed, leaves the coins of all
-the others as they were. Where their number is told, and neighbors differ in what one of them holds,
-coins are dealt to places in the table, so that the number of those held out is told, too.
+Under add-or-remove-one, the coin of a record is a keyed hash of its content, and of the number of
+equal records before it: an added or changed record leaves the coins of all other records as they
+were. Where the number of records is published, and neighbors differ in the content of one record,
+coins are dealt to places in the table, so that the number of held-out records is published, too.
 
 >>> import numpy as np
 >>> records = np.arange(2000.0).reshape(1000, 2)
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 __all__ = ["coins_of", "coins_of_people", "dealt", "digests", "within_group_size"]
 
-_BITS = 53  # of a coin: as many as a double between 0 and 1 holds
+_BITS = 53  # of a coin: the digits of a double in [0, 1)
 
 
 def digests(columns: Iterable[NDArray[np.float64]], key: bytes) -> NDArray[np.uint64]:
@@ -43,21 +43,21 @@ def digests(columns: Iterable[NDArray[np.float64]], key: bytes) -> NDArray[np.ui
     start, *secrets = _secrets(key, "records", len(columns) + 1)
     state = np.full(len(columns[0]), start)
     for column, secret in zip(columns, secrets, strict=True):
-        # Zero has two signs, which are one value. Each step is one to one in the state: records
-        # that differ in one cell never collide.
+        # Both zeros are one value. Each step is one to one in the state: records that differ in one
+        # cell never collide.
         state = _mixed((state + (column + 0.0).view(np.uint64)) ^ secret)
     return state
 
 
 def coins_of(digest: NDArray[np.uint64], key: bytes) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each record, by a keyed hash of it alone.
+    """Return a number in [0, 1) for each record, by a keyed hash of this record only.
 
-    Equal records have coins of their own, by how many of them stand before.
+    Equal records have different coins, by the number of equal records before them.
 
     Parameters
     ----------
     digest
-        What :func:`digests` returned, shape (m,).
+        Result of :func:`digests`, shape (m,).
     key
         At most 64 bytes.
     """
@@ -74,8 +74,8 @@ def _secrets(key: bytes, role: str, count: int) -> NDArray[np.uint64]:
 def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix 64 bits, one to one (Steele, Lea and Flood 2014, SplitMix64, its finalizer).
 
-    The claim rests on no strength of this hash: what a coin depends on is its own record. A
-    cryptographic one takes a million calls.
+    The claim needs no strength of this hash, because a coin depends on its own record only. A
+    cryptographic hash takes a million calls.
     """
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -116,14 +116,14 @@ def dealt(count: int, key: bytes) -> NDArray[np.float64]:
 
 
 def within_group_size(people: NDArray[np.int64], group_size: int, key: bytes) -> NDArray[np.bool_]:
-    """Return which rows stay so that nobody has more than ``group_size``.
+    """Return which rows stay, so that each person has at most ``group_size`` rows.
 
-    Which of a person's rows stay is drawn from the key and row numbers; no value has a say.
+    The key and the row numbers decide which of a person's rows stay; their values have no effect.
 
     Parameters
     ----------
     people
-        Number of the person whose row it is, shape (m,).
+        Number of the row's person, shape (m,).
     group_size
         At least 1.
     key

@@ -1,8 +1,8 @@
-"""What was released, in the words of a terminal: a line for each kind of answer.
+"""Text of a release for a terminal: a line for each kind of answer.
 
 >>> found = {"held_out": "none", "reason": "nothing is held out"}
 >>> scores_line(found)
-'held-out scores: not measured, for nothing is held out'
+'held-out scores: not measured: nothing is held out'
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["scores_line", "summary"]
 
 
 def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, Any]) -> str:
-    """Return the text on what a run released, its epsilon, and its held-out scores.
+    """Return the text on the answers of a run, its epsilon, and its held-out scores.
 
     ``data`` and ``evaluation`` are sections of its report.
     """
@@ -31,7 +31,7 @@ def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, An
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
     if "label" in result.plan.parameters:
-        lines.append(f"the price is {result.plan.parameters['label']}")
+        lines.append(f"the cost is {result.plan.parameters['label']}")
     return "\n".join([*lines, scores_line(evaluation)])
 
 
@@ -41,7 +41,7 @@ HELD_OUT = {"noisy": "noisy, paid by the held-out records", "unprotected": "not 
 def scores_line(found: Mapping[str, Any]) -> str:
     """Return the line on the scores of held-out records, each with its standard error."""
     if "reason" in found:
-        return f"held-out scores: not measured, for {found['reason'].rstrip('.')}"
+        return f"held-out scores: not measured: {found['reason'].rstrip('.')}"
 
     def said(name: str, error: str, digits: str = ".3f") -> str:
         return with_error(found[name], found[error], digits, "{} (standard error {})")
@@ -76,9 +76,9 @@ def _answers(result: Result) -> list[str]:
             "noise was chosen as the run went; all answers are charged as a single one with noise "
             f"multiplier {totals[0].budget:.5f}, which is the whole plan"
         )
-    return lines or ["no record was asked about"]
+    return lines or ["no query was answered"]
 
 
 def _noun(query: Query) -> str:
-    """Return what an answer is, for those who read the screen."""
+    """Return the name of an answer for the screen."""
     return "norm of rows" if query.name == SCALE else query.kind

@@ -1,10 +1,9 @@
 """Private statistics of a table, from words to released numbers with their errors.
 
-1. ``statistics`` and ``conditions``: words -> what is asked, checked by the schema.
-2. ``reading``: the table -> the columns that are used, row by row.
-3. ``planning``: statistics -> the totals that they share, and a plan.
-4. ``answering``: plan and rows -> noisy answers, through the privacy boundary, and the report.
-5. ``estimates``: noisy answers -> statistics with their errors.
+1. ``statistics`` and ``conditions``: words -> statistics, checked by the schema. 2. ``reading``:
+the table -> the columns that are used, row by row. 3. ``planning``: statistics -> the totals that
+they share, and a plan. 4. ``answering``: plan and rows -> noisy answers, through the privacy
+boundary, and the report. 5. ``estimates``: noisy answers -> statistics with their errors.
 """
 
 from typing import TYPE_CHECKING

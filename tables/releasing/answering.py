@@ -1,4 +1,4 @@
-"""Release statistics of a table: the plan, its price, the records, and what is said of them.
+"""Release of statistics of a table: plan, cost, records and report.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -74,9 +74,9 @@ class Release:
         One statistic of one cell each: ``statistic``, the groups by column, ``share`` of a
         quantile, ``value``, ``standard_error`` of the noise, and ``low`` and ``high``, an interval
         that holds the table's own statistic with probability 95 percent. A value is None where the
-        noise tells nothing, and so is a standard error that is not known.
+        noise hides it, and a standard error is None where it is unknown.
     result
-        The plan, the ledger, and the price: ``result.epsilon(delta)``.
+        Plan, ledger and cost: ``result.epsilon(delta)``.
     document
         The content of ``report.json``.
     """
@@ -95,7 +95,7 @@ class Release:
         Parameters
         ----------
         folder
-            Of the report; its parent must exist.
+            Folder of the report; its parent must exist.
         force
             Whether an earlier report there is replaced.
         """
@@ -133,7 +133,7 @@ def release(
     group_size: int | None = None,
     budget: str | Path | None = None,
 ) -> Release:
-    """Release statistics of a table, with noise that is solved for all of them together.
+    """Release statistics of a table, with noise solved for all of them together.
 
     Parameters
     ----------
@@ -146,39 +146,39 @@ def release(
         ranges.
     statistics
         ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
-        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
-        each may end in ``where CONDITION`` and ``by AXES``.
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``.
+        Each can end in ``where CONDITION`` and ``by AXES``.
     epsilon
-        The target of privacy of all of them together, > 0.
+        Target epsilon > 0 of all statistics together.
     delta
-        The target's delta, in (0, 1).
+        Delta of the target, in (0, 1).
     by
-        Groups of all statistics: columns with commas between them, NAME or NAME:PARTS (a number
-        with a range, in so many equal parts).
+        Groups of all statistics: columns, separated by commas. NAME:PARTS splits the range of a
+        number into equal parts.
     where
         Rows that count: comparisons with and, or, not, in.
     find_groups
-        Find the groups of a column in ``by`` that the schema does not describe: those that enough
-        rows have.
+        Find the groups of a column in ``by`` that the schema does not describe: all groups with
+        enough rows.
     n
         Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
         for one under replace-special).
     group_size
-        Rows that a person has at most (default: the schema's).
+        Largest number of rows of one person (default: the schema's).
     budget
-        Charge the release to this budget book, and refuse it if it does not fit; a new book takes
-        the release's epsilon and delta for its total.
+        Budget book that pays for the release; a release that does not fit is refused. The total of
+        a new book is the release's epsilon and delta.
 
     Returns
     -------
     Release
-        Values with standard errors and intervals of confidence; ``frame()`` is a data frame, and
-        ``save(folder)`` writes what ``dpcal verify`` checks.
+        Values with standard errors and confidence intervals; ``frame()`` is a data frame, and
+        ``save(folder)`` writes files that ``dpcal verify`` checks.
 
     Raises
     ------
     ValueError
-        If an argument is not what it must be, or a cell is not what the schema says.
+        If an argument is out of range, or a cell does not match the schema.
     BudgetExceeded
         If the release does not fit into the budget book.
     """
@@ -234,8 +234,8 @@ def _answers(
 ) -> tuple[list[dict[str, Any]], list[Ledger], dict[str, list[Any]]]:
     """Return the rows of the release, the ledgers, and the groups that were found.
 
-    The whole plan is paid before anything is read for it. What is asked after an answer depends on
-    records through that answer alone.
+    The whole plan is paid before anything is read for it. A query that follows an answer depends on
+    the records through this answer only.
     """
     plan, ledgers = asked.plan, []
     groups: dict[str, list[Any]] = {}
@@ -286,7 +286,7 @@ def _points(
     count = math.prod(size_of(axis, sizes) for axis in statistic.axes)
     low, high = statistic.range
     found = np.full((count, len(wanted)), np.nan)
-    # Parts of the line of each cell: the shares that are wanted inside, and its ends.
+    # For each part of a cell's line: the places of the shares inside, and the shares at its ends.
     parts = [(0, len(wanted), 0.0, 1.0)]
     ends = np.stack([2.0 * np.arange(count), 2.0 * np.arange(count) + 1], axis=1)
     for _ in range(steps_of(statistic)):
@@ -302,7 +302,7 @@ def _points(
                 edges += [left, right]
                 share = (wanted[middle] - below) / (above - below)
                 shares += [min(max(share, 1e-6), 1 - 1e-6), np.nan]
-        # An interval that is empty has but one point.
+        # An interval with equal ends has one point only.
         drawn = choices.quantiles(column, edges, query, shares[:-1])[::2].reshape(count, -1)
         found[:, middles] = drawn
         parts = [
@@ -354,7 +354,7 @@ def _result(asked: Asked, ledgers: Sequence[Ledger]) -> Result:
         plan=plan,
         complete=True,
         early=ledger.answers < sum(query.count for query in plan.queries),
-        message="released all that was asked",
+        message="released all statistics",
         noise="discrete",
     )
     result.verify()

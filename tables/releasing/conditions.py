@@ -1,4 +1,4 @@
-"""Which rows does a statistic count? Comparisons of columns with constants, row by row.
+"""Conditions on rows: comparisons of columns with constants, row by row.
 
 >>> from dpcal.tables import Schema
 >>> schema = Schema.from_toml('''
@@ -39,7 +39,7 @@ __all__ = ["Condition", "unquoted"]
 
 Kept = NDArray[np.bool_]
 
-# More text than a question has, and less than makes the parser slow.
+# Characters of a condition: more than a condition needs, fewer than make the parser slow.
 _LONGEST = 1000
 
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -62,7 +62,7 @@ def unquoted(name: str) -> str:
 
 
 class Condition:
-    """Whether a row counts: a function of the row alone, and of no other one.
+    """Whether a row counts: a function of this row only.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Condition:
         of a number with numbers, or of a category with its texts, joined by ``and``, ``or``,
         ``not`` and parentheses. A name that is no word stands in backticks.
     schema
-        Of the columns.
+        Schema of the columns.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Condition:
             raise self._wrong(self.text) from None
         self._tree, none = tree, np.empty(0)
         used: dict[str, NDArray[Any]] = {}
-        self._rows(tree, lambda name: used.setdefault(name, none))  # refuses what is no comparison
+        self._rows(tree, lambda name: used.setdefault(name, none))  # refuses other expressions
         self.columns = tuple(used)
 
     def holds(self, cells: Mapping[str, NDArray[Any]]) -> Kept:

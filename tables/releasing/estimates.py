@@ -1,8 +1,8 @@
 """From noisy totals to statistics, each with a standard error and an interval of confidence.
 
 All here is a function of released numbers. An interval holds the statistic of the table itself (of
-its values, clamped to their ranges) with probability 95 percent or more over the noise; that the
-table is a sample of something larger is not in it.
+its values, clamped to their ranges) with probability 95 percent or more over the noise. It
+does not cover the error of the table as a sample.
 
 >>> cuts_around(np.array([[2.0, 5.0]]), (0.0, 10.0)).shape[0]
 1
@@ -38,7 +38,7 @@ Vector = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 
-# Discrete noise is wider than the Gaussian that it covers by less.
+# Discrete noise is wider than the Gaussian that it covers, by less than this factor.
 _WIDER = 1.001
 
 
@@ -49,7 +49,7 @@ class Estimate:
     Parameters
     ----------
     value
-        None where the noise tells nothing.
+        Released value; None where the noise hides it.
     standard_error
         Standard deviation of the value's noise; None where it is not known.
     low, high
@@ -84,7 +84,7 @@ class Noisy:
         return scale * math.sqrt(2) if self.query.kind == "laplace total" else scale
 
     def reach(self, failure: float) -> float:
-        """Return what the noise of one total exceeds, up or down, with this probability."""
+        """Return the bound that one total's noise exceeds, up or down, with probability failure."""
         scale = self.query.noise_multiplier * self.query.max_norm * _WIDER
         if self.query.kind == "laplace total":
             return scale * math.log(1 / failure)
@@ -115,8 +115,8 @@ def _plain(noisy: Noisy, cell: int, low: float = -math.inf) -> Estimate:
 def _moment(statistic: Statistic, parts: Mapping[str, Noisy], cell: int, rows: int) -> Estimate:
     """Return a mean, a variance, or a sum of all rows, from the totals of one cell.
 
-    Every total is within its reach of what it should be, but for 5 percent that they share. The
-    interval is that of the statistic over this box.
+    With probability 95 percent, the noise of every total is within its reach: the totals share the
+    5 percent. The interval is the range of the statistic over this box.
     """
     low, high = statistic.range
     middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -165,9 +165,10 @@ def _ratio(total: float, reach: float, fewest: float, largest: float) -> tuple[f
 
 
 def cuts_around(points: Vector, ends: tuple[float, float]) -> Vector:
-    """Return where values are counted to tell the ranks of drawn points, (m, k) to (m, 20 k).
+    """Return cuts around drawn points, for counts of values between them: (m, k) to (m, 20 k).
 
-    On either side of each point, at distances of a quarter of the range, an eighth, and so on.
+    The cuts are on either side of each point, at distances of a quarter of the range, an eighth,
+    and so on.
     """
     apart = (ends[1] - ends[0]) * 0.5 ** np.arange(2, 12)
     sides = np.concatenate([-apart, apart])
@@ -180,15 +181,15 @@ def quantile_estimates(
 ) -> list[list[Estimate]]:
     """Return for each cell the quantiles at the statistic's shares.
 
-    Between neighboring cuts lie as many values as a noisy total says, so that the values up to a
-    cut, less the share of all values, have noise of a known law. The interval reaches from the
-    highest cut that surely lies below the quantile to the lowest that surely lies above; the ends
-    of the range are there for want of others. All cuts share the 5 percent.
+    The number of values between neighboring cuts is a noisy total, so that the values up to a cut,
+    less the share of all values, have noise of a known law. The interval reaches from the highest
+    cut that is surely below the quantile to the lowest cut that is surely above it, or to an end of
+    the range where there is no such cut. All cuts share the 5 percent.
 
     Parameters
     ----------
     statistic
-        The quantiles that are asked for.
+        Statistic of the quantiles.
     points
         Drawn quantiles, shape (cells, shares).
     cuts
@@ -198,7 +199,7 @@ def quantile_estimates(
     """
     low, high = statistic.range
     k = cuts.shape[1]
-    # Of each cut: how many totals are below and above it.
+    # Numbers of totals below and above each cut.
     sides = np.arange(1, k + 1), np.arange(k, 0, -1)
     failure = (1 - CONFIDENCE) / k
     found = []
@@ -215,9 +216,9 @@ def quantile_estimates(
 
 
 def _reach_of_sum(noisy: Noisy, sides: tuple[Any, Any], share: float, failure: float) -> Vector:
-    """Return what the noise of an excess exceeds on one side with a probability below this.
+    """Return the bound that the noise of an excess exceeds on one side with less than this chance.
 
-    Totals below a cut count with weight 1 - share, and those above it with -share.
+    Totals below a cut count with weight 1 - share, and totals above it with -share.
     """
     if noisy.query.kind == "total":
         weights: Vector = np.sqrt(sides[0] * (1 - share) ** 2 + sides[1] * share**2)

@@ -1,9 +1,9 @@
-"""How much noise does each statistic have? One scale, solved for all of them together.
+"""Noise of each statistic. One scale is solved for all statistics together.
 
 A statistic is a function of totals over cells (:mod:`dpcal.optim.boundary.choices`), which others
 may share: the mean of a column and its variance need one sum, and all means by clinic one count.
 Each total has a share of the budget, and its noise multiplier is the scale over the root of the
-share; the scale is solved for the exact price of all answers. Noise is Gaussian or Laplace,
+share; the scale is solved for the exact cost of all answers. Noise is Gaussian or Laplace,
 whichever is smaller: Laplace for few answers, Gaussian for many.
 
 >>> from dpcal.tables.schema import Schema
@@ -33,14 +33,13 @@ from dpcal.tables.releasing.statistics import Statistic
 
 __all__ = ["GROUPS", "Asked", "Total", "open_axes", "planned", "steps_of", "told", "tree_of"]
 
-# What each statistic spends of its share of the budget: on its sum, its sum of squares, its count;
-# or on its quantiles and on the check of their ranks.
+# Parts of a statistic's share of the budget: for its sum, its sum of squares and its count, or for
+# its quantiles and the check of their ranks.
 _MEAN = {"sum": 2 / 3, "count": 1 / 3}
 _VARIANCE = {"sum": 0.3, "squares": 0.5, "count": 0.2}
 _QUANTILE = {"tree": 0.7, "ranks": 0.3}
 
-# Name of the query that finds groups, and the part of delta that a group of one record may show
-# with.
+# Name of the query that finds groups, and the part of delta for a shown group of one record.
 GROUPS = "groups"
 _SURPRISE = 0.1
 
@@ -56,7 +55,8 @@ class Total:
         sum of ``"squares"`` (of 2 s^2 - 1, where s is the number scaled to [-1, 1]), or
         ``"ranks"``: counts between cuts around quantiles.
     statistic
-        One of those that it is for: which rows count, their cells, and the column.
+        A statistic that uses the total. It defines the rows that count, their cells, and the
+        column.
     """
 
     what: str
@@ -102,13 +102,13 @@ class Asked:
     Parameters
     ----------
     statistics
-        What is asked.
+        Requested statistics.
     totals
         By name.
     plan
         A query for each total, and one for the quantiles of each column.
     known
-        Whether the number of rows is told, so that means of all rows need no count.
+        Whether the number of rows is published, so that means of all rows need no count.
     """
 
     statistics: tuple[Statistic, ...]
@@ -123,14 +123,14 @@ def _always(column: Column) -> bool:
 
 
 def told(statistic: Statistic, known: bool) -> bool:
-    """Return whether every row counts for a statistic, in one cell, and their number is told."""
+    """Return whether all rows count for a statistic, in one cell, and their number is published."""
     column = statistic.column
     given = column is None or _always(column)
     return known and given and not statistic.axes and statistic.where is None
 
 
 def totals_of(statistic: Statistic, known: bool) -> dict[Total, float]:
-    """Return what a statistic is made of, each with the part of its share that it spends."""
+    """Return the totals of a statistic, each with its part of the statistic's share."""
     all_rows = told(statistic, known)
     if statistic.kind in ("count", "histogram"):
         return {} if all_rows else {Total("count", statistic): 1.0}
@@ -161,7 +161,7 @@ def _reach(shares: Sequence[float], below: float = 0.0, above: float = 1.0) -> f
         return 0.0
     middle = len(shares) // 2
     share = (shares[middle] - below) / (above - below)
-    # Shares are rounded before scores are made of them.
+    # Scores use rounded shares: 1e-6 covers the rounding.
     return max(
         max(share, 1 - share) + 1e-6,
         _reach(shares[:middle], below, shares[middle]),
@@ -177,17 +177,17 @@ def planned(
     group_size: int,
     target: tuple[float, float],
 ) -> Asked:
-    """Return the plan that answers statistics with the least noise.
+    """Return the plan that answers statistics with the smallest noise.
 
     Parameters
     ----------
     statistics
         One or more.
     n
-        Number of rows, told or public.
+        Number of rows, published or public.
     public_n
-        Whether n was given in public: the claim is about a record more or less, else about one that
-        is blanked.
+        Whether n was given in public: the claim is then about an added or removed record, and
+        otherwise about a zeroed-out record.
     group_size
         Largest number of rows of a person.
     target
@@ -206,7 +206,7 @@ def planned(
         shares[total.name] = first, max(part, share)
     if not shares:
         raise UnsupportedEvent(
-            f"statistics must ask for more than the number of rows, which is told: n = {n}."
+            f"statistics must include more than the number of rows, which is published: n = {n}."
         )
     trees = {tree_of(each): each for each in statistics if each.kind == "quantile"}
     found, surprise = bool(open_axes(statistics)), delta * _SURPRISE / group_size
@@ -222,7 +222,8 @@ def planned(
     scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
     chosen = queries("total", scale * (1 + 1e-12))
     if not found:
-        # Laplace noise is priced as pure: losses add up to epsilon, and delta is not used.
+        # Laplace noise is accounted for as pure: largest losses add up to epsilon, and delta is not
+        # used.
         losses = math.fsum(share for _, share in shares.values()) + len(trees) * _QUANTILE["tree"]
         laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
         chosen = min(laplace, chosen, key=_size)
@@ -241,7 +242,7 @@ def planned(
 
 
 def _total(noise: str, scale: float, total: Total, share: float, group_size: int) -> Query:
-    """Return the query of a total, whose noise has a scale.
+    """Return the query of a total, with noise of a scale.
 
     Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of losses
     where noise is Laplace.
@@ -251,7 +252,7 @@ def _total(noise: str, scale: float, total: Total, share: float, group_size: int
 
 
 def _tree(noise: str, scale: float, name: str, statistic: Statistic) -> Query:
-    """Return the query of quantiles, beside totals with such noise."""
+    """Return the query of quantiles, for a plan whose totals have this noise."""
     levels, (wide, power) = (
         steps_of(statistic),
         (2.0, 1.0) if noise == LAPLACE_TOTAL else (1.0, 0.5),
@@ -269,11 +270,11 @@ def _size(queries: Sequence[Query]) -> float:
 
 
 def _groups(scale: float, surprise: float, group_size: int) -> Query:
-    """Return the query that finds groups, whose threshold a group of one person rarely passes."""
+    """Return the query that finds groups; one person's group rarely passes its threshold."""
     threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
     return query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold)
 
 
 def open_axes(statistics: Iterable[Statistic]) -> set[str]:
-    """Return the names of columns whose groups are to be found."""
+    """Return the names of columns with groups to find."""
     return {axis.name for each in statistics for axis in each.axes if axis.open}

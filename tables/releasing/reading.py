@@ -35,7 +35,7 @@ Kept = NDArray[np.bool_]
 
 @dataclass
 class Rows:
-    """The rows of a table: of each column that is used its cells, and which of them are known.
+    """The rows of a table: cells of each used column, and marks of the cells that are known.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class Rows:
 
     @classmethod
     def read(cls, source: Source, schema: Schema, statistics: Sequence[Statistic]) -> Rows:
-        """Read the columns that statistics use; blank lines are no rows.
+        """Read the columns that statistics use; empty lines are not rows.
 
         Raises
         ------
         ValueError
-            If a column is missing, or a cell is not what the schema says.
+            If a column is missing, or a cell does not match the schema.
         """
         used = {name for each in statistics for name in each.columns}
         found = {axis.name: axis.column for each in statistics for axis in each.axes if axis.open}
@@ -78,7 +78,7 @@ class Rows:
         parts = {each.name: _cells(frame[each.name], each, missing) for each in columns}
         if schema.person is not None:
             people = persons_of(frame[schema.person], missing).rank("dense")
-            # Drawn without a look at what the rows hold.
+            # The kept rows must not depend on their values.
             number, key = people.to_numpy().astype(np.int64), secrets.token_bytes(32)
             kept = within_group_size(number, schema.group_size, key)
         return cls(
@@ -96,7 +96,7 @@ class Rows:
         self.cells[name] = np.maximum(cells, 0)
 
     def counts(self, statistic: Statistic, columns: Sequence[str]) -> Kept:
-        """Return which rows count: those that have the columns, and meet the condition."""
+        """Return which rows count: rows that have the columns, and meet the condition."""
         kept = np.ones(self.n, dtype=bool)
         for name in columns:
             kept &= self.known[name]
@@ -135,7 +135,7 @@ class Rows:
         return Cells(split, count * parts)
 
     def cells_of(self, total: Total, sizes: Mapping[str, int]) -> Cells:
-        """Return what each row adds to which cell."""
+        """Return the cell of each row, and its contribution to the cell."""
         places, count = self.places(total, sizes)
         if total.what == "count":
             return Cells(places, count)
@@ -161,7 +161,7 @@ class Rows:
         low, high = statistic.range
         share = (np.clip(self.cells[statistic.column.name], low, high) - low) / (high - low)
         places, _ = self.places(Total("ranks", statistic), sizes)
-        # A little inside, so that spreading equal values moves none beyond the ends.
+        # Points stay inside their cell, also when equal values are spread.
         return np.where(places >= 0, 2.0 * places + (share * (1 - 4e-6) + 2e-6), np.nan)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a table? Statistics, each made of a few totals over cells.
+"""Statistics of a table, read from words. Statistics, each made of a few totals over cells.
 
 >>> from dpcal.tables import Schema
 >>> schema = Schema.from_toml('''
@@ -35,7 +35,7 @@ __all__ = ["KINDS", "Axis", "Statistic"]
 
 KINDS = ("count", "sum", "mean", "variance", "histogram", "quantile")
 
-# Equal parts of a number's range, where their number is not given; and the most cells of a table.
+# Number of equal parts of a range, unless given; and the largest number of cells of a table.
 _PARTS = 10
 _MOST_CELLS = 10**6
 
@@ -53,7 +53,7 @@ class Axis:
         A category or a class, or a number with a range. A column of another type stands for groups
         that are to be found among the records.
     parts
-        Of a number: how many equal parts of its range; 0 for categories.
+        Number of equal parts of a number's range; 0 for categories.
     """
 
     column: Column
@@ -94,14 +94,14 @@ class Axis:
 
     @property
     def labels(self) -> list[str]:
-        """What the cells along it are called; values beyond a range are in its first or last."""
+        """Labels of cells along the axis; the first and last also hold values beyond a range."""
         if not self.parts:
             return list(self.column.categories)
         edges = [f"{edge:g}" for edge in np.linspace(*_ranged(self.column), self.parts + 1)]
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
 
     def places(self, cells: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the place of each cell along the axis, shape (n,); any for those not known."""
+        """Return the place of each cell along the axis, shape (n,); arbitrary for unknown cells."""
         if not self.parts:
             return np.asarray(cells, dtype=np.int64)
         low, high = _ranged(self.column)
@@ -120,9 +120,9 @@ class Statistic:
     column
         A number with a range; None for counts.
     shares
-        Of quantiles, in (0, 1).
+        Shares of quantiles, in (0, 1).
     axes
-        What the cells are made of; none for one number. The columns of a histogram are the last.
+        Axes of the table of cells; empty for one number. The columns of a histogram are the last.
     where
         Which rows count; all of them when None.
     """
@@ -151,7 +151,7 @@ class Statistic:
             ``count [CONDITION]``, ``sum|mean|variance NAME``, ``histogram AXIS, ...`` or ``quantile
             NAME SHARE ...``, and then ``where CONDITION`` and ``by AXIS, ...``, if any.
         schema
-            Of the columns.
+            Schema of the columns.
         by, where
             Axes and a condition of all statistics.
         find
@@ -247,7 +247,7 @@ def _numeric(kind: str, what: str, schema: Schema) -> dict[str, Any]:
     if found is None:
         raise ValueError(f"{kind} needs a column, got none.")
     if kind != "quantile" and found[2].strip():
-        # A name of several words.
+        # The name has several words.
         found = re.fullmatch(r"(.*)()", what, re.DOTALL)
         assert found is not None
     column = schema.column(unquoted(found[1]), "column of a statistic")

@@ -50,7 +50,7 @@ def test_budget_ledger_report_and_pickle_agree_on_one_price_within_the_target(na
     told = [model.ledger_.neighboring_relation, model.epsilon_spent_.neighboring_relation]
     told += [part["neighboring_relation"] for part in parts]
     assert {*told} == {"replace-special"}
-    assert "is told: the claim is about what a record" in str(run["privacy"])
+    assert "is published: the claim is about the content of a record" in str(run["privacy"])
 
     folder = report.save(tmp_path / "report", model)
     document = report.read(folder)

@@ -54,7 +54,7 @@ def test_a_changed_file_beside_the_report_is_found(cli, copied):
     told = cli("verify", copied)
     assert "unit: one training record" in told
     assert "relation: replace-special" in told
-    assert "files: as report.json says" in told
+    assert "files: as in report.json" in told
     (copied / "certificate.json").write_text("{}")
     (copied / "statement.html").unlink()
     (problems,) = cli.json("verify", copied, status=1)["files"].values()
@@ -103,4 +103,4 @@ def test_what_no_certificate_covers_is_refused_by_name(cli, tmp_path):
 
 def test_options_of_a_run_are_refused_beside_a_report(cli, trained):
     for words in ("--epsilon 1", "--delta 1e-5", "-o proof.json"):
-        assert "says its own" in cli.refused("certify", trained, words)
+        assert "has its own" in cli.refused("certify", trained, words)

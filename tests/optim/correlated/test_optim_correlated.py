@@ -354,5 +354,5 @@ def test_the_command_line_trains_and_verifies(cli, tmp_path, strategy, how):
     assert plan.optimizer == "correlated_dpsgd"
     assert plan.query("gradient").correlation.strategy.steps == 12
     assert run["epsilon"]["upper"] == plan.price() <= 2
-    assert f"the price is {plan.parameters['label']}" in told
+    assert f"the cost is {plan.parameters['label']}" in told
     cli("verify", report)
