@@ -30,8 +30,8 @@ MANY = 1 << 14
 class Ahead(StepwiseOracle):
     """Draws the noise of a step in a thread, while gradients are taken: it depends on none of them.
 
-    The thread is given the step's noise after its answer is in the ledger. Noise of a step that is
-    given up is used for no other step.
+    The thread is given the step's noise after its answer is in the ledger. If a step is given up,
+    its noise is used for no other step.
     """
 
     _noise: Future[NDArray[np.int64]] | None = None

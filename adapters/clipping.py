@@ -28,8 +28,8 @@ additions is. Three roundings are in the claim:
   by ``sqrt(d)`` steps: a hundredth of C for d = 10^8. Pieces of a batch keep 27 digits behind the
   step.
 
-Gradients are clipped to a bound that is shorter by the last two. A model for which they take a
-tenth is refused.
+The last two roundings shorten the bound that gradients are clipped to. A model is refused if these
+roundings take a tenth of the bound.
 
 It is not proved that the numbers of a module, or of a product of one record's tensors, are
 independent of the size of the batch. Library kernels may choose another order of operations for
@@ -109,9 +109,9 @@ class Threshold:
     norm
         Norm that gradients are clipped to, public.
     quantile
-        The share of records that shall be within it, in (0, 1).
+        Share of the records that shall be within the norm, in (0, 1).
     share
-        In (0, 1).
+        Share of the bound for the number of records within the norm, in (0, 1).
     """
 
     norm: float
@@ -124,7 +124,7 @@ class Threshold:
         return math.sqrt(1 - self.share**2) * (1 - 1e-9)
 
     def follow(self, within: float) -> None:
-        """Move the norm, by a noisy share of the records that are within it."""
+        """Move the norm by a noisy share of the records within it."""
         surplus = min(max(within, 0.0), 1.0) - self.quantile
         self.norm = min(max(self.norm * math.exp(-0.2 * surplus), 1e-150), 1e150)
 
@@ -262,7 +262,7 @@ class _Rows:
 class _Products:
     """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i).
 
-    Both are doubles. ``left``, which is scaled in place, is also the gradient by a bias.
+    Both are doubles. ``left`` is scaled in place, and is also the gradient by a bias.
     """
 
     def __init__(self, left: Tensor, right: Tensor, with_bias: bool = False) -> None:
@@ -333,7 +333,7 @@ class ClippedSums:
     clipping
         One of ``CLIPPINGS``, as of a guard.
     records
-        The most that there are, public.
+        Largest number of records, public.
     """
 
     def __init__(
@@ -519,8 +519,8 @@ class ClippedSums:
     ) -> _Form:
         """Return the parameters that are used only at sites, and zeros for the sites' outputs.
 
-        The third are the biases that take the zeros' places. Zeros are for one record, and all
-        three are known for records of the same form.
+        The third result is the biases that take the zeros' places. Zeros are for one record, and
+        all three are known for records of the same form.
         """
         leaves, form = tree_flatten((inputs, targets))
         shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)

@@ -52,8 +52,7 @@ class PricedSampler:
     """Base class: each iteration yields the batches of one epoch, as lists of row numbers.
 
     Draws are made from cryptographic bits, afresh for each iteration, in the process that iterates.
-    An iteration that is broken off counts as an epoch. Some batches may be empty, and must be
-    answered too.
+    An iteration that is broken off counts as an epoch. Some batches may be empty: answer these too.
 
     The cost of :meth:`event` holds if
 
@@ -62,8 +61,8 @@ class PricedSampler:
     - n is public: a record is blanked, not removed. Where it is added or removed (not in batches of
       a fixed size), n and the divisor are numbers that do not depend on it;
     - all ranks of a distributed run have one sampler: each loads the :meth:`state_dict` of the
-      first rank before the first batch, and takes a slice of every batch. Samplers of their own
-      would draw a record several times.
+      first rank before the first batch, and takes a slice of every batch. With samplers of their
+      own, ranks would draw a record several times.
 
     Parameters
     ----------
@@ -292,7 +291,7 @@ def check(loader: Any) -> Verdict:
     loader
         A ``torch.utils.data.DataLoader``, Opacus' ``DPDataLoader``, or an object with their
         attributes ``batch_sampler``, ``sampler`` and ``dataset``. Samplers are known by their exact
-        class: one that is derived from it may draw otherwise.
+        class, because a derived class may draw otherwise.
 
     Examples
     --------
@@ -353,7 +352,7 @@ def repetition(dataset: Any) -> str | None:
 
 
 def _parts(dataset: Any) -> list[Any]:
-    """Return the data sets that one of PyTorch is made of, and theirs; none for any other one."""
+    """Return the data sets inside one of PyTorch, at any depth; none for other data sets."""
     direct: list[Any] = []
     if _is(dataset, "Subset"):
         direct = [dataset.dataset]

@@ -1,7 +1,7 @@
 """Opacus with this package's accountant: ``PrivacyEngine(accountant="dpcal")``.
 
-Importing this module registers the accountant. Its epsilon is certified, where Opacus' own are
-estimates with errors, and its search for sigma is a solver's.
+Importing this module registers the accountant. Its epsilon is certified, and Opacus' own
+accountants return estimates with errors. A solver searches for sigma.
 
 >>> from opacus import PrivacyEngine  # doctest: +SKIP
 >>> import dpcal.adapters.opacus  # doctest: +SKIP
@@ -49,7 +49,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         Poisson sampled Gaussian mechanisms, and neighbors differ by one record that is added or
         removed. Steps are accounted for at the probability of
         :func:`dpcal.adapters.loaders.drawn_probability`. A step on k batches that Opacus
-        accumulated is k of them, with noise that is smaller by sqrt(k).
+        accumulated counts as k steps, with noise that is smaller by sqrt(k).
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         Raises
         ------
         UnsupportedEvent
-            By the function, for adaptive clipping.
+            If the returned function meets an optimizer with adaptive clipping.
         """
         self._rates.append(sample_rate)
 
@@ -181,7 +181,7 @@ class History:
     Attributes
     ----------
     steps
-        Their number.
+        Number of steps.
     poisson
         Epsilon if all batches were Poisson samples at the rates of the history.
     shuffled
@@ -222,7 +222,7 @@ def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
     Raises
     ------
     ValueError
-        If the file is no such checkpoint, or its accountant took no step.
+        If the file is not such a checkpoint, or its accountant took no step.
     """
     try:
         found = torch.load(checkpoint, map_location="cpu", weights_only=True)
@@ -257,7 +257,7 @@ def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = N
 
     Each step takes the next row of noise. Its cost is the plan's, ``plan.price()``. The engine's
     accountant does not apply: it records steps without noise, and returns infinity. Sums and noise
-    are in single precision, as Opacus' own are, which the claim leaves out of account.
+    are in single precision, as Opacus' own are, and the claim ignores this.
 
     Parameters
     ----------

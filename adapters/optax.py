@@ -64,7 +64,7 @@ class Guard(Guarded):
     Parameters
     ----------
     plan
-        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
+        Plan with one query of gradients, for example from :func:`dpcal.calibrate.dpsgd` or
         :func:`dpcal.calibrate.correlated_dpsgd`.
     params
         A tree of arrays as the model's parameters are.
@@ -72,8 +72,8 @@ class Guard(Guarded):
         ``loss(params, *record)`` of one record, a real number, in functions of JAX: it is
         differentiated and compiled.
     seed
-        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
-        good for one data set.
+        For repeatable runs. A seed that others know voids the claim, and one seed is good for one
+        data set.
 
     Raises
     ------
@@ -131,7 +131,7 @@ class Guard(Guarded):
         BudgetExceeded
             If the plan is used up.
         OutOfTurn
-            If the last batch was not answered for.
+            If the last batch has no answer yet.
         """
         rows = self._oracle.draw()
         self._drawn, self._padded = len(rows), len(self.padded(rows))
@@ -158,13 +158,13 @@ class Guard(Guarded):
     def gradient(self, params: Any, *batch: Any) -> Any:
         """Return the noisy mean of the clipped gradients of a batch, a tree like ``params``.
 
-        The divisor is the expected size of a batch, which is public. Nothing that is done with the
-        answer costs anything: any transformation of optax may follow, compiled or not.
+        The divisor is the expected size of a batch, which is public. The use of the answer costs
+        nothing: any transformation of optax may follow, compiled or not.
 
         Parameters
         ----------
         params
-            Where gradients are taken.
+            Tree of arrays at which gradients are taken.
         *batch
             Arguments of ``loss`` for a batch: arrays or trees of arrays with a record at each place
             of their first axis. These are the records that :meth:`draw` returned last, or these and

@@ -39,13 +39,13 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
     private selection of partitions, percentiles and thresholds take an epsilon and a delta of their
     own from PipelineDP. They are accounted for as the worst mechanism with this epsilon and delta.
     Weights have the meaning of :class:`dpcal.calibrate.Release`. PipelineDP itself refuses
-    variances, sums of vectors and combiners of one's own with this accountant.
+    variances, sums of vectors and your own combiners with this accountant.
 
     Parameters
     ----------
     total_epsilon, total_delta
         The target of the whole pipeline: epsilon > 0, delta in (0, 1). Without a delta pure
-        epsilons add up, which PipelineDP's ``NaiveBudgetAccountant`` does.
+        epsilons add up, as in PipelineDP's ``NaiveBudgetAccountant``.
     num_aggregations, aggregation_weights
         As PipelineDP's.
 

@@ -128,7 +128,8 @@ class RankedOracle(StepwiseOracle):
     Parameters
     ----------
     plan
-        With one query, of kind ``"gradient"``; None on other ranks than the first for its plan.
+        Plan with one query, of kind ``"gradient"``. On ranks other than 0, None stands for the plan
+        of rank 0.
     ranks
         The processes of the run, or :class:`Alone`.
     shapes
@@ -250,7 +251,7 @@ class RankedOracle(StepwiseOracle):
         """Write the next answer into the ledger, and return this rank's pieces of its batch.
 
         Pieces go to the ranks in turn, so that they do not depend on the number of ranks. A rank
-        without one has an empty piece.
+        without a piece gets an empty one.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Events of noisy rounds of federated learning, one for each way to draw the clients.
 
 Updates are clipped to a norm C, summed, and get Gaussian noise of ``noise_multiplier`` C. Where
-every round has exactly k clients, a client that is removed has its place taken by another one, so
-that the sum moves by up to 2 C. Twice the distance is half the noise multiplier:
+every round has exactly k clients, another client takes the place of a removed one, so that the sum
+moves by up to 2 C. Twice the distance is half the noise multiplier:
 
 >>> from dpcal.accountants import epsilon, events
 >>> paid = round_event(noise_multiplier=3.0, sample_size=20, population_size=500,

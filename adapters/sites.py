@@ -1,7 +1,7 @@
 """Uses of a module's parameters at which their gradients are products of two vectors.
 
-At a site, a call of a linear map, a convolution or an embedding with a trained weight. Calls are
-seen by :class:`torch.overrides.TorchFunctionMode`, whichever module makes them, and attention's own
+Such a use is a site: a call of a linear map, a convolution or an embedding with a trained weight.
+:class:`torch.overrides.TorchFunctionMode` sees these calls in every module, and attention's own
 calls as well.
 
 >>> import torch  # doctest: +SKIP
@@ -54,7 +54,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
     """Sees each use of the parameters that it is given, by the identity of their tensors.
 
     ``added`` has a tensor for the output of each site, by which a loss is differentiated. It takes
-    the place of a bias at the sites that ``biased`` is true for.
+    the place of a bias at the sites for which ``biased`` is true.
     """
 
     def __init__(self, known: Mapping[str, Tensor], biased: Sequence[bool] = ()) -> None:
@@ -114,7 +114,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return attention by operations that vmap has rules for."""
+    """Return attention, computed by operations for which vmap has rules."""
     if attn_mask is None and not (dropout_p or is_causal or enable_gqa):
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         return (query * scale @ key.mT).softmax(-1) @ value

@@ -56,7 +56,7 @@ class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
 
 
 class _Given:
-    """The number of answers that this process has given of each run, in however many oracles."""
+    """Number of answers that this process has given of each run, over all oracles."""
 
     def __init__(self) -> None:
         self.answers: dict[str, int] = {}
@@ -82,7 +82,7 @@ class StepwiseOracle(PrivateOracle, Spender):
     Parameters
     ----------
     plan
-        With one query, of kind ``"gradient"``.
+        Plan with one query, of kind ``"gradient"``.
     dimension
         Number of parameters.
     seed
@@ -150,7 +150,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @property
     def drawn(self) -> bool:
-        """Whether a batch was drawn and not yet answered for."""
+        """Whether a batch was drawn and has no answer yet."""
         return self._total is not None
 
     def draw(self) -> Rows:
@@ -161,7 +161,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         BudgetExceeded
             If the plan is used up.
         OutOfTurn
-            If the last batch was not answered for.
+            If the last batch has no answer yet.
         """
         with self._turn:
             self.pieces()
@@ -205,7 +205,7 @@ class StepwiseOracle(PrivateOracle, Spender):
     def add_whole(self, count: int, sums: WholeSums) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.
 
-        For this package's guards, which hand in functions that keep its promise.
+        Only for this package's guards: their functions keep the promise of ``sums``.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @classmethod
     def continued(cls, state: Mapping[str, Any]) -> Self:
-        """Return an oracle that goes on where another one stopped. Go on from a state once.
+        """Return an oracle that goes on where another one stopped. Use each state once.
 
         An answer that this process has given after the state was taken is refused when its batch is
         drawn; other processes are not seen.
@@ -369,11 +369,11 @@ class Guarded(Priced, Spender):
         return (self.plan if self.ledger.answers else self.ledger).under(neighboring_relation)
 
     def give_up(self) -> None:
-        """Close a batch that no answer will be given to, after an exception in the midst of a step.
+        """Close a batch that gets no answer, after an exception in the midst of a step.
 
         Its answer stays in the ledger, because the batch was drawn: the step is spent, and nothing
         of it is released. The next batch may then be drawn. Without an open batch nothing happens.
-        On several ranks every rank calls it.
+        On several ranks, call it on every rank.
         """
         self._oracle.give_up()
 
@@ -386,7 +386,7 @@ class Guarded(Priced, Spender):
         return self._oracle.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was taken. Go on from a state once.
+        """Go on where :meth:`state_dict` was taken. Use each state once.
 
         Raises
         ------

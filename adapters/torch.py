@@ -71,11 +71,11 @@ class Guard(Guarded):
     Parameters
     ----------
     model
-        A module. Parameters that require gradients are trained; none of its layers may mix the
+        A module. Its parameters that require gradients are trained; none of its layers may mix the
         records of a batch. Batch normalisation does, unless it is in eval mode and has running
         statistics.
     plan
-        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
+        Plan with one query of gradients, for example from :func:`dpcal.calibrate.dpsgd` or
         :func:`dpcal.calibrate.correlated_dpsgd`. On several ranks the plan of rank 0 counts, and
         the plan may be None on the others: a plan with a simulated epsilon is not the same when it
         is made again.
@@ -98,8 +98,8 @@ class Guard(Guarded):
         bound, so that the cost is the plan's (Andrew, Thakkar, McMahan and Ramaswamy 2021,
         Differentially private learning with adaptive clipping). Not for correlated noise.
     seed
-        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
-        good for one data set.
+        For repeatable runs. A seed that others know voids the claim, and one seed is good for one
+        data set.
     store
         Path of a file with the run, of rank 0: a job that was killed goes on with the same bits.
     group
@@ -185,16 +185,16 @@ class Guard(Guarded):
         Parameters
         ----------
         dataset
-            With as many items as the plan has records; a ``DataLoader`` is refused, for its batches
-            are not the plan's.
+            Data set with as many items as the plan has records. A ``DataLoader`` is refused,
+            because its batches are not the plan's.
         at_most
             Largest number of records in memory, at least 1. Larger batches come in pieces, and
             :meth:`backward` returns True at the last piece. All records at once when omitted; on
             ranks the default of :meth:`dpcal.adapters.ranks.RankedOracle.pieces`.
         collate
-            Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``. An item's part
-            of the batch must depend on that item only: pad to a fixed length, not to the longest
-            item, and mix no items.
+            Function that makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``. An
+            item's part of the batch must depend on that item only: pad to a fixed length, not to
+            the longest item, and mix no items.
 
         Yields
         ------
@@ -295,8 +295,8 @@ class Guard(Guarded):
     def result(self) -> Result:
         """Return the run so far, for :func:`dpcal.report.save`; ``w`` are the trained parameters.
 
-        A run that ends before its plan costs the whole plan. That nothing else is learned from the
-        records is the loop's to see to.
+        A run that ends before its plan costs the whole plan. Your loop must make sure that nothing
+        else is learned from the records.
         """
         parts = [each.detach() for each in self.model.parameters() if each.requires_grad]
         whole: Any = [each.full_tensor() if _is_sharded(each) else each for each in parts]
@@ -332,7 +332,7 @@ class Guard(Guarded):
     def _question(self) -> bytes:
         """Return a digest of the parameters, which are gathered for this step if they are shards.
 
-        A ValueError is raised for shards and gradients of a function of one's own.
+        A ValueError is raised for shards together with your own ``gradients`` function.
         """
         digest = hashlib.blake2b(digest_size=32)
         digest.update(repr(self.threshold).encode() if self.threshold else b"")
@@ -499,7 +499,8 @@ def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Col
     dataset
         Data set of the loader; its first item is read at once.
     collate_fn
-        Makes a batch of a list of items: tensors, texts, and mappings and sequences of them.
+        Function that makes a batch of a list of items: tensors, texts, and mappings and sequences
+        of them.
 
     Raises
     ------

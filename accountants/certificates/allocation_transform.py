@@ -20,8 +20,8 @@ Both integrals are sums over lattices, v of step h and x of step h sigma. The su
 The projection of X on (1 / t_j)_j moves all t_j X_j alike, and is independent of the rest of L
 without this projection: abs(M(c + i u)) is at most M(c) exp(-u^2 / (2 sum t_j^-2)).
 
-The ray, with the points exp(v - i theta) of s, is a part of the proof. A bad one makes the errors
-large, and no enclosure false.
+The ray, with the points exp(v - i theta) of s, is a part of the proof. A bad ray makes the errors
+large, but no enclosure false.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> from dpcal.accountants.certificates.balls import workprec

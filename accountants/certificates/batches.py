@@ -1,10 +1,10 @@
 r"""Answers about a random batch in ball arithmetic: samples and epochs of any composition.
 
 Let R be the likelihood ratio of all answers about one batch when a record is removed, under Q. A
-record that is in the batch with probability q leaves the ratio 1 - q + q R, one that draws one of M
-batches the mean of M independent copies of R (:mod:`dpcal.accountants.mechanisms.batches`). Both
-rise with R and are linear, so that laws above R, and below it, in convex order give laws above and
-below.
+record that is in the batch with probability q leaves the ratio 1 - q + q R. A record that draws one
+of M batches leaves the mean of M independent copies of R
+(:mod:`dpcal.accountants.mechanisms.batches`). Both rise with R and are linear, so that laws above
+R, and below it, in convex order give laws above and below.
 
 >>> from dpcal.accountants import events
 >>> answers = events.ComposedDpEvent((events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)))

@@ -71,7 +71,7 @@ def certify(
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     width
         Largest width of the bounds, relative to the upper one; in (0, 1). None aims at 1e-3, and
-        takes the narrowest that can be proved.
+        takes the narrowest bounds that can be proved.
     method
         ``"auto"``; ``"contour"`` for contours only, of either direction; or ``"convex-order"`` for
         laws in convex order only, which aim at a width of 1e-2. For Gaussian mechanisms, their
@@ -121,7 +121,7 @@ def certify(
 
 @dataclass(eq=False)
 class _Search:
-    """The search for proofs of a certificate about an event, which has none yet."""
+    """The search for proofs of a certificate about an event; the certificate has none yet."""
 
     event: DpEvent
     certificate: Certificate

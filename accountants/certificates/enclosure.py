@@ -45,8 +45,8 @@ def enclose(
     Parameters
     ----------
     proof
-        Any numbers in the ranges that its record states. Bad numbers give wide bounds, never false
-        ones.
+        Proof with any numbers in the ranges that its record states. Bad numbers give wide bounds,
+        never false ones.
     parts
         Losses, and how often each is used.
     epsilon
@@ -117,7 +117,7 @@ def relative_width(lower: Decimal, upper: Decimal) -> float:
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:
     """Return the probability that is nearest to an exact ball, as a rounded decimal.
 
-    One that is tiny is not written to its last bit.
+    A tiny probability is not written to its last bit.
     """
     above = rounding == ROUND_CEILING
     if not point.is_finite() or not 0 < point < 1:

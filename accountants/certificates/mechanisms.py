@@ -1,4 +1,4 @@
-"""Which mechanisms can a certificate cover? Elementary events, and their form in documents.
+"""Elementary events that a certificate can cover, and their form in documents.
 
 >>> from dpcal.accountants import events
 >>> item = Mechanism(events.GaussianDpEvent(2.0), 3)

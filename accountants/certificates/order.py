@@ -397,7 +397,7 @@ def _is_known(mass: Ball) -> bool:
 
 
 def _on_nodes(found: Masses, empty: Law) -> Law:
-    """Return a law with masses added; one that bounds nothing if its nodes are too far apart."""
+    """Return a law with masses added; it bounds nothing if its nodes are too far apart."""
     lost = empty.lost + found.pop(None, arb(0))
     places = [place for place in found if place is not None]
     first, last = min(places, default=0), max(places, default=0)

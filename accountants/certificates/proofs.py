@@ -51,7 +51,7 @@ class Proof(ABC):
     Attributes
     ----------
     bits
-        Precision of the arithmetic in which it is checked.
+        Precision of the arithmetic in which the proof is checked.
     """
 
     NAME: ClassVar[str]
@@ -76,7 +76,8 @@ class Proof(ABC):
         Raises
         ------
         ArithmeticError, LookupError, ValueError
-            If its numbers are so bad that nothing follows, or if it is no proof about these losses.
+            If the numbers are so bad that nothing follows, or if the proof is not about these
+            losses.
         """
 
     def work(self, parts: Parts) -> float:

@@ -12,7 +12,7 @@ so that the rule's error is at most 2 / (exp(2 pi abs(y) / H) - 1) times the int
 side (Trefethen and Weideman 2014, Theorem 5.1), for every t. As each term of the sum shrinks with
 t, the sum of absolute values at t bounds abs(M) everywhere beyond.
 
-The line is a part of the proof. A bad one makes the error large, and no enclosure false.
+The line is a part of the proof. A bad line makes the error large, but no enclosure false.
 
 >>> from dpcal.accountants.certificates.balls import workprec
 >>> transform = SampledGaussianTransform(SampledGaussian(0.1, 2.0, "remove"))

@@ -51,7 +51,7 @@ _SPARE_DIGITS = 3.0
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there.
 
-    Rays of random allocations are long at small tilts, so that theirs are 1 or more.
+    Rays of random allocations are long at small tilts, so that their tilts are 1 or more.
     """
 
     def equation(c: float) -> tuple[float, float, float]:

@@ -46,8 +46,8 @@ def order_proofs(
 ) -> Iterator[OrderProof]:
     """Yield proofs on finer grids, until bounds are about ``width`` apart, relative to delta.
 
-    If delta is below the known one, the width is relative to the known one. If the known one is 0,
-    rounding leaves less than a target. No proof is yielded if none of affordable size has bounds
+    If delta is below the known one, the width is relative to the known one. If the known delta is
+    0, rounding leaves less than a target. No proof is yielded if none of affordable size has bounds
     that are not trivial.
 
     Raises
