@@ -11,7 +11,7 @@
 ``dpcal.adapters.torch``
     ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
 ``dpcal.adapters.loaders``
-    Samplers in place of ``shuffle=True``, with their price, and ``check(loader)``; in numpy.
+    Samplers in place of ``shuffle=True``, with their cost, and ``check(loader)``; in numpy.
 ``dpcal.adapters.ranks``
     ``RankedOracle(plan, ranks, ...)``: one run on several processes, in numpy.
 ``dpcal.adapters.optax``
@@ -19,8 +19,8 @@
 ``dpcal.adapters.stepwise``
     ``StepwiseOracle(plan, dimension=...)``, for a loop of another framework, in numpy.
 
-Accountants of dp-accounting's interface are in :mod:`dpcal.accountants`. Nothing here is imported
-by other rooms, and importing this package imports none of the libraries.
+Accountants of dp-accounting's interface are in :mod:`dpcal.accountants`. No other package imports
+this one, and importing it imports none of the libraries.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""When is a step's noise drawn? In a thread, while its gradients are taken: it depends on none.
+"""Noise of a step that a thread draws while gradients are taken: it depends on none of them.
 
 >>> from dpcal.calibrate import dpsgd
 >>> plan = dpsgd(n=8, batch_size=4, steps=2, epsilon=3.0, delta=1e-6)
@@ -23,15 +23,15 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["MANY", "Ahead"]
 
-# Parameters from which on noise is drawn in a thread of its own.
+# Parameters from which on a thread draws the noise.
 MANY = 1 << 14
 
 
 class Ahead(StepwiseOracle):
     """Draws the noise of a step in a thread, while gradients are taken: it depends on none of them.
 
-    The thread is given the step's noise after its answer is in the ledger. Noise of a step that is
-    given up is used for no other step.
+    The thread is given the step's noise after its answer is in the ledger. If a step is given up,
+    its noise is used for no other step.
     """
 
     _noise: Future[NDArray[np.int64]] | None = None
@@ -41,7 +41,7 @@ class Ahead(StepwiseOracle):
         self._noise = None
         super()._take(rows)
         (query,) = self.plan.queries
-        # A mechanism that a recorder sees draws the noise itself.
+        # A mechanism that a recorder watches draws the noise itself.
         independent = type(self._mechanism) is Mechanism and query.correlation is None
         if independent and self.dimension >= MANY:
             self._thread = self._thread or ThreadPoolExecutor(1)

@@ -1,24 +1,24 @@
-r"""How are the gradients of single records clipped and summed on a module's device?
+r"""Clipped sums of the gradients of single records, computed on a module's device.
 
-Without forming them where that is possible (book-keeping: Goodfellow 2015; Li, Tramer, Liang and
-Hashimoto 2022; Bu, Wang, Zha and Karypis 2023). A weight W of a linear map or a convolution has the
-gradient ``sum_t s_t a_t^T`` for one record: t runs over the positions at which W is used, with
+Gradients are not formed where that is possible (book-keeping: Goodfellow 2015; Li, Tramer, Liang
+and Hashimoto 2022; Bu, Wang, Zha and Karypis 2023). A weight W of a linear map or a convolution has
+the gradient ``sum_t s_t a_t^T`` for one record: t runs over the positions at which W is used, with
 inputs a_t and gradients s_t of the loss by the outputs. Its norm comes from the products
 ``<s_t, s_u> <a_t, a_u>``, or from the gradient itself where that is cheaper, and the sum over
-records is one matrix product. Every other use of a parameter has gradients record by record, of
-that parameter alone.
+records is one matrix product. Any other use of a parameter takes gradients record by record, for
+that parameter only.
 
-**Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss: whatever the module
-does, a record's loss depends on that record alone.
+**Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss. So a record's loss
+depends on that record only, for every module.
 
-**One record moves the sum by at most the bound C.** What a record adds is its gradient times a
-factor, of which the product with the norm is at most C. Sums are in doubles, u = 2^-53, whatever
-the order of additions is. Three roundings are in the claim:
+**One record moves the sum by at most the bound C.** A record adds its gradient times a factor, and
+the factor times the norm is at most C. Sums are in doubles, u = 2^-53, whatever the order of
+additions is. Three roundings are in the claim:
 
 - Norms are rounded up. A norm of k numbers in single precision is off by at most ``(k + 2) 2^-24``
-  of it, and longer vectors are measured in doubles. A squared norm from products over T positions,
-  of o outputs and i inputs, is off by at most ``2 u (o + i + T^2) m^2``, ``m = sum_t |s_t| |a_t|``.
-  What underflows is made up for by a number that is added to lengths.
+  times its value; longer vectors are measured in doubles. A squared norm from products over T
+  positions, of o outputs and i inputs, is off by at most ``2 u (o + i + T^2) m^2``,
+  ``m = sum_t |s_t| |a_t|``. A number that is added to lengths makes up for underflow.
 - A block of records is summed with at most K products a number. The sum is off by at most ``u (K +
   4)`` times the sum of all ``factor m``, which norms of at least m / 64 keep within 64 C for each
   record; and adding up B blocks of a batch of at most n records by ``u B n C``. With and without a
@@ -28,11 +28,11 @@ the order of additions is. Three roundings are in the claim:
   by ``sqrt(d)`` steps: a hundredth of C for d = 10^8. Pieces of a batch keep 27 digits behind the
   step.
 
-Gradients are clipped to a bound that is shorter by the last two. A model for which they take a
-tenth is refused.
+The last two roundings shorten the bound that gradients are clipped to. A model is refused if these
+roundings take a tenth of the bound.
 
-What is not proved: that the numbers that a module, or a product of one record's tensors, computes
-do not depend on the size of the batch. Library kernels may choose another order of operations for
+It is not proved that the numbers of a module, or of a product of one record's tensors, are
+independent of the size of the batch. Library kernels may choose another order of operations for
 another size, in the last digits.
 
 >>> import torch  # doctest: +SKIP
@@ -76,24 +76,23 @@ Signals = tuple[Tensor, Tensor]
 Names = tuple[str, ...]
 _Form = tuple[set[str], list[Tensor], list[str | None]]
 
-# How a record's gradient is scaled: see the guard.
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
 # Unit roundoff of doubles and of single precision.
 _DOUBLE, _SINGLE = 2.0**-53, 2.0**-24
-# Products that are added up to one number of a sum of a block of records, if one has no more.
+# Products in one number of a block's sum, unless one record has more.
 _TOGETHER = 1 << 14
 # Numbers of single records that are in memory at a time: 32 MB in single precision.
 _NUMBERS = 1 << 23
-# A norm is at least the sum of lengths of products over this, which bounds the rounding of sums.
+# Norms are at least m over this, which bounds the rounding of sums (see the module).
 _CANCELLED = 64
-# More than what underflows of squares in doubles, and of those of many numbers in single precision.
+# Upper bounds on the underflow of squares: in doubles, and of many numbers in single precision.
 _LEAST, _LEAST_SINGLE = 2.0**-450, 2.0**-50
 # The longest vector whose norm is taken in single precision.
 _LONGEST = 1 << 14
-# What automatic clipping adds to norms, which keeps the scale of small gradients (Bu et al. 2023).
+# Added to norms by automatic clipping: it keeps the scale of small gradients (Bu et al. 2023).
 _STABLE = 0.01
-# Relative room for the rounding of factors, and of sums of up to 2^30 squares.
+# Relative margin for the rounding of factors, and of sums of up to 2^30 squares.
 _ROOM = 2.0**-20
 
 
@@ -101,18 +100,18 @@ _ROOM = 2.0**-20
 class Threshold:
     """A clipping norm that follows a quantile of the norms of gradients (Andrew et al. 2021).
 
-    Sums have one number more, the records within the norm less those beyond it, in units of
-    ``share`` of the bound; gradients that are as long as the norm have the other ``kept`` of it.
-    One record moves both together by at most the bound, as the squares of both add up to 1.
+    Sums have one more number: the records within the norm less the records beyond it, in units of
+    ``share`` of the bound. Gradients that are as long as the norm get ``kept`` of the bound. One
+    record moves both together by at most the bound, as the squares of both add up to 1.
 
     Attributes
     ----------
     norm
-        What gradients are clipped to, public.
+        Norm that gradients are clipped to, public.
     quantile
-        The share of records that shall be within it, in (0, 1).
+        Share of the records that shall be within the norm, in (0, 1).
     share
-        In (0, 1).
+        Share of the bound for the number of records within the norm, in (0, 1).
     """
 
     norm: float
@@ -125,7 +124,7 @@ class Threshold:
         return math.sqrt(1 - self.share**2) * (1 - 1e-9)
 
     def follow(self, within: float) -> None:
-        """Move the norm, by a noisy share of the records that are within it."""
+        """Move the norm by a noisy share of the records within it."""
         surplus = min(max(within, 0.0), 1.0) - self.quantile
         self.norm = min(max(self.norm * math.exp(-0.2 * surplus), 1e-150), 1e150)
 
@@ -162,7 +161,7 @@ class _Weight:
         sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
         places = [size // (i if rows else o) for size, rows in sizes]
         self.positions = T = sum(places)
-        # A gradient is formed where it has fewer numbers than it takes to avoid it.
+        # Form a gradient where it has fewer numbers than the products that avoid it.
         self._formed = T > 1 and o * i <= 2 * T * (o + i) + 8 * T**2
         self.numbers = T * (o + i) + (o * i if self._formed else T * (o + i + T))
 
@@ -173,7 +172,6 @@ class _Weight:
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
             return _Rows(left.double(), right, self._shape)
         for k in np.flatnonzero(rows):
-            # A table of rows is a linear map of ones at row numbers.
             left, right = pairs[k]
             chosen = functional.one_hot(right, self._shape[0]).to(left.dtype)
             pairs[k] = (chosen.unsqueeze(2), left.unsqueeze(2))
@@ -264,7 +262,7 @@ class _Rows:
 class _Products:
     """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i).
 
-    Both are doubles. ``left``, which is scaled in place, is also the gradient by a bias.
+    Both are doubles. ``left`` is scaled in place, and is also the gradient by a bias.
     """
 
     def __init__(self, left: Tensor, right: Tensor, with_bias: bool = False) -> None:
@@ -291,7 +289,7 @@ class _Products:
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
-    """Return squared norms from ``count`` operations in doubles, or what cancellation leaves."""
+    """Return squared norms rounded up for ``count`` operations, and at least (mass / 64)^2."""
     mass = mass.square()
     least = mass / _CANCELLED**2
     return torch.maximum(squares.add_(mass, alpha=2 * _DOUBLE * (count + 16)), least)
@@ -310,7 +308,7 @@ def records_in(inputs: Any, targets: Any) -> int:
 
 
 def _cross_entropy(output: Tensor, target: Tensor) -> Tensor:
-    """Return cross entropy for numbers of classes; vmap takes that of torch apart at each call."""
+    """Return cross entropy for class numbers; vmap takes torch's function apart at each call."""
     if output.dim() != 2:
         return functional.cross_entropy(output, target)
     return -output.log_softmax(1).gather(1, target.unsqueeze(1))
@@ -329,13 +327,13 @@ class ClippedSums:
     model
         The module; it is called with a batch of one record at a time, by ``torch.vmap``.
     shapes
-        Of the parameters that are trained, by name, in the order of the sums.
+        Shapes of the trained parameters, by name, in the order of the sums.
     loss
         ``loss(output, target)`` of a batch of one record.
     clipping
         One of ``CLIPPINGS``, as of a guard.
     records
-        The most that there are, public.
+        Largest number of records, public.
     """
 
     def __init__(
@@ -374,7 +372,7 @@ class ClippedSums:
         bound
             C > 0.
         threshold
-            What gradients are clipped to, before they are scaled to the bound; the bound when
+            Norm that gradients are clipped to before they are scaled to the bound. The bound when
             omitted.
         alone
             Whether no other sum is added to this one, so that it is rounded down here.
@@ -384,7 +382,7 @@ class ClippedSums:
         tuple[numpy.ndarray, numpy.ndarray]
             Whole steps of the bound's grid, and fractions of 2^-27 steps, both of shape
             (dimension,), or of one number more: as :meth:`StepwiseOracle.add_whole` takes them.
-            Fractions are 0 for a sum that is alone.
+            Fractions are 0 if ``alone``.
         """
         count, device = records_in(inputs, targets), next(iter(values.values())).device
         parts = self._gradients(inputs, targets, values, count)
@@ -407,7 +405,7 @@ class ClippedSums:
         threshold: Threshold | None,
         alone: bool = False,
     ) -> tuple[Integers, Integers | int]:
-        """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
+        """Return the sum over ``count`` records of ``parts``, as :meth:`__call__` does."""
         step, positions = grid_step(bound), max(part.positions for part in parts.values())
         together = max(_TOGETHER, positions)
         numbers = sum(part.numbers for part in parts.values())
@@ -423,7 +421,6 @@ class ClippedSums:
             terms = [part[some] for part in parts.values()]
             factors = self._factors(terms, limit, most)
             if not bool(factors.all()):
-                # Records of which nothing is added, because they are not finite.
                 known = factors.all(0).nonzero().flatten()
                 if not len(known):
                     continue
@@ -450,7 +447,7 @@ class ClippedSums:
         return steps, fractions
 
     def _limit(self, bound: float, together: int, size: int) -> float:
-        """Return what gradients are clipped to, so that one moves a rounded sum by the bound."""
+        """Return the clipping norm at which one record moves a rounded sum by the bound."""
         n = self._records
         sums = 2 * _DOUBLE * n * (_CANCELLED * (together + 4) + n / size + 1)
         steps = math.sqrt(self.dimension) * (1 + n * 2.0 ** (1 - FRACTION)) + 1
@@ -463,7 +460,7 @@ class ClippedSums:
         return limit
 
     def _factors(self, terms: list[_Term], limit: float, most: float) -> Tensor:
-        """Return what each record's gradients are multiplied by, shape (terms, m)."""
+        """Return the factors of each record's gradients, shape (terms, m)."""
         squares = torch.stack([term.squares() for term in terms])
         if self._clipping == "per-layer":  # squares of shares of the limit add up to its own
             norms = squares.mul_(len(terms)).sqrt_()
@@ -520,10 +517,10 @@ class ClippedSums:
     def _sites(
         self, fixed: Mapping[str, Tensor], trained: Mapping[str, Tensor], inputs: Any, targets: Any
     ) -> _Form:
-        """Return the parameters that are used at sites alone, and zeros for the sites' outputs.
+        """Return the parameters that are used only at sites, and zeros for the sites' outputs.
 
-        The third are the biases that take the zeros' places. Zeros are for one record, and all
-        three are known for records of the same form.
+        The third result is the biases that take the zeros' places. Zeros are for one record, and
+        all three are known for records of the same form.
         """
         leaves, form = tree_flatten((inputs, targets))
         shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)
@@ -531,7 +528,7 @@ class ClippedSums:
         if key not in self._known:
             first = tree_map(lambda each: each[:1], (inputs, targets))
             seen = Watch(trained)
-            # What a model draws, for dropout, is what it would draw if the sites were known.
+            # The model's draws, as for dropout, do not depend on whether the sites are known.
             with torch.no_grad(), torch.random.fork_rng():
                 outputs = self._run(seen, fixed, {}, [], *first)[2]
             booked = booked_in(seen)

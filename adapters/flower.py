@@ -39,14 +39,14 @@ class Accountant:
         Flower's ``PrivacyConfig``: target delta, population, neighboring relation, sampling method
         and, if there is one, the largest epsilon.
     secret_draws
-        For the method ``"no-amplification"``, the only one of Flower's strategies: whether the
-        price counts on clients that are drawn uniformly from at least ``population_size`` of them,
-        where nobody but the server learns who was drawn.
+        Whether the cost counts on clients that are drawn uniformly from at least
+        ``population_size`` of them, so that only the server learns who was drawn. For the method
+        ``"no-amplification"``, the only one of Flower's strategies.
 
     Raises
     ------
     ValueError
-        If the relation is not that of the sampling method.
+        If the relation does not belong to the sampling method.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class Accountant:
         self._config = config
         self._secret = secret_draws
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
-        # A round of one client, to refuse settings that no round can have.
+        # One client is enough to refuse settings that no round can have.
         self._event(GaussianPrivacyEvent(1.0, 1, config.population_size))
 
     @property
@@ -95,7 +95,7 @@ class Accountant:
         return self._account().delta(epsilon).upper if self._releases else 0.0
 
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
-        """Return what was spent, at a delta in (0, 1) or the target delta."""
+        """Return the epsilon that was spent, at a delta in (0, 1) or the target delta."""
         at = self._config.target_delta if delta is None else delta
         return PrivacySpent(
             epsilon=self.get_epsilon(at),
@@ -146,7 +146,7 @@ class Accountant:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned, for the same configuration.
+        """Take over a state of :meth:`state_dict`, for the same configuration.
 
         Raises
         ------

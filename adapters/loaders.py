@@ -1,4 +1,4 @@
-"""What does a loader's way of making batches cost? Samplers with a price, and a check of others.
+"""Samplers with a proved cost for data loaders, and a check of any loader's batches.
 
 :class:`AllocationSampler`, :class:`PoissonSampler` and :class:`FixedSizeSampler` give the row
 numbers of batches, in numpy. In torch they take the place of ``shuffle=True``:
@@ -52,18 +52,17 @@ class PricedSampler:
     """Base class: each iteration yields the batches of one epoch, as lists of row numbers.
 
     Draws are made from cryptographic bits, afresh for each iteration, in the process that iterates.
-    An iteration that is broken off counts as an epoch. Some batches may be empty, and must be
-    answered too.
+    An iteration that is broken off counts as an epoch. Some batches may be empty: answer these too.
 
-    The price of :meth:`event` holds if
+    The cost of :meth:`event` holds if
 
     - the draws are never released, nor the sizes of batches;
     - sums are divided by the public :attr:`expected_batch_size`, never by the size of a batch;
     - n is public: a record is blanked, not removed. Where it is added or removed (not in batches of
       a fixed size), n and the divisor are numbers that do not depend on it;
     - all ranks of a distributed run have one sampler: each loads the :meth:`state_dict` of the
-      first rank before the first batch, and takes a slice of every batch. Samplers of their own
-      would draw a record several times.
+      first rank before the first batch, and takes a slice of every batch. With samplers of their
+      own, ranks would draw a record several times.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class PricedSampler:
         Number of batches of an epoch.
     seed
         For tests: an integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``. A seed that
-        others know voids the price, and two runs of one seed have the same batches. None, for all
+        others know voids the claim, and two runs of one seed have the same batches. None, for all
         other uses, takes a secret from the operating system.
 
     Attributes
@@ -87,7 +86,6 @@ class PricedSampler:
     def __init__(self, law: Sampler, n: int, length: int, seed: Seed) -> None:
         self.law, self.n, self._length = law, n, length
         self._root = root_of(seed, "loader", repr(law), str(n))
-        # Epochs that were begun, and batches that were given in the last one.
         self._epoch, self._given = 0, length
         self._begun = self._resumed = False
 
@@ -122,16 +120,16 @@ class PricedSampler:
             Standard deviation > 0 of the noise, over the bound on the norm of a record's
             contribution.
         epochs
-            Number >= 1 of iterations, those that were broken off included.
+            Number >= 1 of iterations, including every iteration that was broken off.
         """
         sigma = validate.positive(noise_multiplier=noise_multiplier)
         steps = validate.count(epochs=epochs) * len(self)
         return events.SelfComposedDpEvent(*self.law.answers(sigma, self.n, steps))
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
-        """Return what :meth:`load_state_dict` needs, as JSON values. It is a secret.
+        """Return the state for :meth:`load_state_dict`, as JSON values. It is a secret.
 
-        It tells all batches, past and future: never release it beside a model.
+        It determines all batches, past and future: never release it together with a model.
 
         Parameters
         ----------
@@ -176,9 +174,9 @@ class PricedSampler:
 class AllocationSampler(PricedSampler):
     """Each record draws one batch of every epoch, uniformly and independently of other records.
 
-    Sizes of batches vary, other than in a shuffle, and the price is exact: for a record that is
-    blanked, added or removed. A replaced one has a bracket. See :class:`PricedSampler` for the
-    conditions.
+    Sizes of batches vary, other than in a shuffle. The cost is exact for a record that is zeroed
+    out, added or removed. For a replaced record, it has a bracket. See :class:`PricedSampler` for
+    the conditions.
 
     Parameters
     ----------
@@ -191,8 +189,8 @@ class AllocationSampler(PricedSampler):
 
     Notes
     -----
-    Chua et al. 2025 (Balls-and-bins sampling for DP-SGD), with fresh bins in every epoch; priced in
-    docs/explanation/batches.md, "Random allocation".
+    Chua et al. 2025 (Balls-and-bins sampling for DP-SGD), with fresh bins in every epoch. For the
+    cost see docs/explanation/batches.md, "Random allocation".
 
     Examples
     --------
@@ -209,7 +207,7 @@ class AllocationSampler(PricedSampler):
 class PoissonSampler(PricedSampler):
     """Each record is in each batch with one probability, independently of everything else.
 
-    It is priced under every relation. See :class:`PricedSampler` for the conditions.
+    Its cost is covered under every relation. See :class:`PricedSampler` for the conditions.
 
     Parameters
     ----------
@@ -235,13 +233,15 @@ class PoissonSampler(PricedSampler):
 class FixedSizeSampler(PricedSampler):
     """Each batch is a fresh uniform set of ``batch_size`` records, independent of other batches.
 
-    It is priced under every relation, at more than a Poisson sample: a record takes its place in a
-    batch from another one. See :class:`PricedSampler` for the conditions.
+    Its cost is covered under every relation. It is larger than the cost of a Poisson sample,
+    because a record takes its place in a batch from another record. See :class:`PricedSampler` for
+    the conditions.
 
     Parameters
     ----------
     n
-        Number of records, public. Where one is added or removed, that of the larger data set.
+        Number of records, public. Where a record is added or removed, the number of the larger data
+        set.
     batch_size
         From 1 to n. An epoch has n / batch_size batches, rounded up.
     seed
@@ -261,19 +261,20 @@ class FixedSizeSampler(PricedSampler):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What :func:`check` finds about a loader.
+    """A finding of :func:`check` about a loader.
 
     Attributes
     ----------
     name
         Class of its sampler.
     sentence
-        What it does, what its batches cost, and under which conditions and relations.
+        Sentence on the sampler, the cost of its batches, and the conditions and relations of this
+        cost.
     law
-        The sampler that its batches are priced with; None for shuffles and unknown draws.
+        Sampler with the cost of these batches; None for shuffles and unknown draws.
     event
-        ``event(noise_multiplier, epochs)`` returns the event of Gaussian noise on every batch; None
-        where no theorem here prices them.
+        ``event(noise_multiplier, epochs)`` returns the event of Gaussian noise on every batch. None
+        where no theorem here covers the batches.
     """
 
     name: str
@@ -283,14 +284,14 @@ class Verdict:
 
 
 def check(loader: Any) -> Verdict:
-    """Return the name of a loader's sampler, what is wrong with it, and the event of its batches.
+    """Return the name of a loader's sampler, its fault if any, and the event of its batches.
 
     Parameters
     ----------
     loader
         A ``torch.utils.data.DataLoader``, Opacus' ``DPDataLoader``, or an object with their
         attributes ``batch_sampler``, ``sampler`` and ``dataset``. Samplers are known by their exact
-        class: one that is derived from it may draw otherwise.
+        class, because a derived class may draw otherwise.
 
     Examples
     --------
@@ -351,7 +352,7 @@ def repetition(dataset: Any) -> str | None:
 
 
 def _parts(dataset: Any) -> list[Any]:
-    """Return the data sets that one of PyTorch is made of, and theirs; none for any other one."""
+    """Return the data sets inside one of PyTorch, at any depth; none for other data sets."""
     direct: list[Any] = []
     if _is(dataset, "Subset"):
         direct = [dataset.dataset]
@@ -389,7 +390,7 @@ def _records(dataset: Any, rows: NDArray[np.int64], leaves: dict[int, int]) -> N
         widest = max(tensors, key=lambda each: each[:1].numel())
         start, step = widest.data_ptr(), widest.stride(0) * widest.element_size()
     else:
-        # Numbers of other data sets are above all places in memory.
+        # Numbers of other data sets lie above all places in memory.
         start, step = leaves.setdefault(id(dataset), _ABOVE + (len(leaves) << 40)), 1
     return np.asarray(start + step * rows, dtype=np.int64)[:, np.newaxis]
 
@@ -411,10 +412,10 @@ def _opened(loader: Any) -> tuple[Any, int, bool]:
     """Return a loader's sampler, its size of batches, and whether a short last one is left out."""
     batches: Any = getattr(loader, "batch_sampler", None)
     if batches is None:
-        # Without batches of its own a loader gives what its sampler gives: records or batches.
+        # A loader without a batch sampler yields the items of its sampler: records or batches.
         batches = getattr(loader, "sampler", None)
     if _named(batches) == ("opacus", "BatchSplittingSampler"):
-        # Opacus sums the parts that it gives of a batch, and adds noise to their sum.
+        # Opacus adds up the parts of a batch, and adds noise to their sum.
         batches = batches.sampler
     if _named(batches) == ("torch", "BatchSampler"):
         return batches.sampler, batches.batch_size, batches.drop_last
@@ -422,7 +423,7 @@ def _opened(loader: Any) -> tuple[Any, int, bool]:
 
 
 def _fault(loader: Any, sampler: Any, size: int) -> str | None:
-    """Return a sentence on a loader whose batches are not those of its sampler's law."""
+    """Return a sentence on a loader that changes the batches of its sampler's law."""
     draws_batches = hasattr(sampler, "law") or hasattr(sampler, "sample_rate")
     if draws_batches and size > 1:
         return (
@@ -545,12 +546,11 @@ def _coins(sampler: Any, size: int, drop_last: bool) -> Verdict:
     )
 
 
-# Numbers of records: none at all, and those of data sets whose rows have no place in memory.
+# Numbers of records: for no record, and from which on for rows without a place in memory.
 _NOTHING, _ABOVE = -1, 1 << 60
 _PIPES = "torch.utils.data.datapipes"
 _NO_PRICE = "no theorem here prices this. Use AllocationSampler."
 _UNKNOWN = "The law of its batches is not known here, and no price is: use AllocationSampler."
-# By package and class.
 _JUDGES: Mapping[tuple[str, str], Callable[[Any, int, bool], Verdict]] = MappingProxyType(
     {
         ("torch", "RandomSampler"): _random,

@@ -1,7 +1,7 @@
 """Opacus with this package's accountant: ``PrivacyEngine(accountant="dpcal")``.
 
-Importing this module registers the accountant. Its epsilon is certified, where Opacus' own are
-estimates with errors, and its search for sigma is a solver's.
+Importing this module registers the accountant. Its epsilon is certified, and Opacus' own
+accountants return estimates with errors. A solver searches for sigma.
 
 >>> from opacus import PrivacyEngine  # doctest: +SKIP
 >>> import dpcal.adapters.opacus  # doctest: +SKIP
@@ -47,13 +47,14 @@ class Accountant(IAccountant):  # type: ignore[misc]
     history
         Triples (noise multiplier, sampling probability, steps), as Opacus keeps them. Steps are
         Poisson sampled Gaussian mechanisms, and neighbors differ by one record that is added or
-        removed. Their price is that of :func:`dpcal.adapters.loaders.drawn_probability`. A step on
-        k batches that Opacus accumulated is k of them, with noise that is smaller by sqrt(k).
+        removed. Steps are accounted for at the probability of
+        :func:`dpcal.adapters.loaders.drawn_probability`. A step on k batches that Opacus
+        accumulated counts as k steps, with noise that is smaller by sqrt(k).
     """
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float, int]] = []
-        # The rates that Opacus will tell with the steps of its optimizers.
+        # Rates that Opacus will pass with the steps of its optimizers.
         self._rates: list[float] = []
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
@@ -67,7 +68,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         Raises
         ------
         UnsupportedEvent
-            By the function, for adaptive clipping.
+            If the returned function meets an optimizer with adaptive clipping.
         """
         self._rates.append(sample_rate)
 
@@ -78,8 +79,9 @@ class Accountant(IAccountant):  # type: ignore[misc]
                     "unclipped records by 1, where the theorem (Andrew et al. 2021) has 1/2, and "
                     "the divisor of the count is the size of the batch, without noise."
                 )
-            # Opacus would price one batch at k times the rate, in which a record is once; here it
-            # may be in all k. Their noise is a sum of k parts, and to release each costs no less.
+            # Opacus would account for one batch at k times the rate, in which a record is once;
+            # here a record may be in all k. The noise is a sum of k parts, and releasing each part
+            # costs no less.
             batches = optimizer.accumulated_iterations
             noise = optimizer.noise_multiplier / math.sqrt(batches)
             for _ in range(batches):
@@ -103,20 +105,20 @@ class Accountant(IAccountant):  # type: ignore[misc]
             self.history.append((noise_multiplier, sample_rate, 1))
 
     def check(self, loader: Any) -> loaders.Verdict:
-        """Return what is found about a loader; refuse one whose batches cost more than steps here.
+        """Return the finding about a loader; refuse batches that cost more than the steps here.
 
         Parameters
         ----------
         loader
-            The one that the steps' batches come from, or that of a ``BatchMemoryManager``. Without
-            ``poisson_sampling``, Opacus leaves a loader as it is, and its accountants price Poisson
-            samples all the same.
+            Loader of the steps' batches, or the loader of a ``BatchMemoryManager``. Without
+            ``poisson_sampling``, Opacus leaves a loader as it is, and its accountants still assume
+            Poisson samples.
 
         Raises
         ------
         UnsupportedEvent
-            If its batches are not Poisson samples, or are at a higher rate than those of a step,
-            taken or to come; or if there is neither.
+            If the loader's batches are not Poisson samples, or have a higher rate than a step that
+            was taken or is to come; or if there is no such step.
         """
         rates = [*self._rates, *(rate for _, rate, steps in self.history if steps)]
         if not rates:
@@ -174,12 +176,12 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class History:
-    """What the steps of a checkpoint are worth.
+    """Epsilon of the steps of a checkpoint, under each kind of loader.
 
     Attributes
     ----------
     steps
-        Their number.
+        Number of steps.
     poisson
         Epsilon if all batches were Poisson samples at the rates of the history.
     shuffled
@@ -193,7 +195,7 @@ class History:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What holds for which loader, and under which condition."""
+        """Sentences that state the epsilon for each kind of loader, with its condition."""
         shuffle = "rates or noise differ, which has no price here"
         if self.shuffled is not None:
             shuffle = "epsilon is in [{:.4g}, {:.4g}]".format(*self.shuffled)
@@ -208,7 +210,7 @@ class History:
 
 
 def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
-    """Return what the steps of a file of ``PrivacyEngine.save_checkpoint`` are worth.
+    """Return the epsilon of the steps in a file of ``PrivacyEngine.save_checkpoint``.
 
     Parameters
     ----------
@@ -220,7 +222,7 @@ def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
     Raises
     ------
     ValueError
-        If the file is no such checkpoint, or its accountant took no step.
+        If the file is not such a checkpoint, or its accountant took no step.
     """
     try:
         found = torch.load(checkpoint, map_location="cpu", weights_only=True)
@@ -243,7 +245,7 @@ def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
             shuffles = events.ShuffledEpochsDpEvent(noise, length, epochs)
             return epsilon(shuffles, delta=delta, neighboring_relation="replace-special")
 
-        # An epoch that is broken off costs no more than a whole one; a last batch may be short.
+        # A broken-off epoch costs no more than a whole one; a last batch may be short.
         whole, begun = steps // batches, -(-steps // batches)
         least = priced(batches, whole).lower if whole else 0.0
         shuffled = least, priced(max(1, batches - 1), begun).upper
@@ -253,28 +255,28 @@ def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
 def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = None) -> None:
     """Let an optimizer of Opacus add the correlated noise of a plan, in hooks or ghost mode.
 
-    Each step takes the next row of noise, and its price is the plan's, ``plan.price()``, not the
-    accountant's of the engine: that one is told of steps without noise, and answers infinity. Sums
-    and noise are in single precision, as Opacus' own are, which the claim leaves out of account.
+    Each step takes the next row of noise. Its cost is the plan's, ``plan.price()``. The engine's
+    accountant does not apply: it records steps without noise, and returns infinity. Sums and noise
+    are in single precision, as Opacus' own are, and the claim ignores this.
 
     Parameters
     ----------
     optimizer
-        What ``make_private`` returned, on one process and with one bound on whole gradients, which
+        Optimizer from ``make_private``, on one process and with one bound on whole gradients, which
         is the plan's ``max_norm``.
     plan
-        Of :func:`dpcal.calibrate.correlated_dpsgd`, for instance.
+        Plan with correlated noise, for example from :func:`dpcal.calibrate.correlated_dpsgd`.
     loader
-        Of the run's batches, from its first step on.
+        Loader of the run's batches, from its first step on.
     seed
         For tests: a seed that others know voids the claim.
 
     Raises
     ------
     UnsupportedEvent
-        If the plan has independent noise, the optimizer is none of these, or the loader's batches
-        are not drawn as the plan says; by a step, if it covers several batches. BudgetExceeded is
-        raised by a step after the plan's last, and gradients are deleted.
+        If the plan has independent noise, the optimizer is of another class, or the loader's
+        batches are not drawn as the plan states; by a step, if it covers several batches.
+        BudgetExceeded is raised by a step after the plan's last, and gradients are deleted.
     """
     query = plan.queries[0]
     if len(plan.queries) > 1 or query.kind != "gradient" or query.correlation is None:

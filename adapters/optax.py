@@ -11,16 +11,16 @@ r"""Private gradients for JAX: ``guard.gradient(params, X[rows], y[rows])``.
 ...     params = optax.apply_updates(params, updates)
 
 **One record moves the sum by at most the bound C.** The gradient of each record is multiplied by a
-factor and rounded to whole steps of the grid of C, of which C has at most 2^21; 32-bit integers
-hold such sums exactly, in any order. Rounding d numbers lengthens a gradient by at most ``sqrt(d) /
-2`` steps, by which C is shortened. The norm is a sum of squares in single precision along the last
-axis of each leaf, of k numbers, and in doubles otherwise. Whatever the order, its relative error is
-at most ``(k + 2) 2^-24``; the factor and the product with it add two roundings. C is shortened by
-``(k + 8) 2^-24`` of it, which is more. Longer axes than 4,096 are summed in doubles. Gradients are
-scaled by a power of two before they are squared, so that what underflows is below 2^-60 C. A norm
-that overflows, above 2^63 C, counts as not finite: the record contributes nothing.
+factor and rounded to whole steps of the grid of C. C has at most 2^21 of these steps, and 32-bit
+integers hold such sums exactly, in any order. Rounding d numbers lengthens a gradient by at most
+``sqrt(d) / 2`` steps, by which C is shortened. The norm is a sum of squares in single precision
+along the last axis of each leaf, of k numbers, and in doubles otherwise. Whatever the order, its
+relative error is at most ``(k + 2) 2^-24``; the factor and the product with it add two roundings. C
+is shortened by ``(k + 8) 2^-24`` of it, which is more. Longer axes than 4,096 are summed in
+doubles. Gradients are scaled by a power of two before they are squared, so that underflow is below
+2^-60 C. A norm that overflows, above 2^63 C, counts as not finite: the record contributes nothing.
 
-What is not proved: that the numbers that ``jax.vmap`` computes for a record do not depend on the
+It is not proved that the numbers that ``jax.vmap`` computes for a record are independent of the
 size of the batch. Library kernels may choose another order of operations for another size, in the
 last digits.
 """
@@ -51,7 +51,7 @@ __all__ = ["Guard"]
 _STEPS, _DIGITS = 21, 24
 # The longest axis whose squares are summed in single precision.
 _LONGEST = 1 << 12
-# Records whose sums fit into 32 bits.
+# Records of a sum that fits into 32 bits.
 _TOGETHER = 1 << 10
 
 
@@ -64,7 +64,7 @@ class Guard(Guarded):
     Parameters
     ----------
     plan
-        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
+        Plan with one query of gradients, for example from :func:`dpcal.calibrate.dpsgd` or
         :func:`dpcal.calibrate.correlated_dpsgd`.
     params
         A tree of arrays as the model's parameters are.
@@ -72,13 +72,13 @@ class Guard(Guarded):
         ``loss(params, *record)`` of one record, a real number, in functions of JAX: it is
         differentiated and compiled.
     seed
-        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
-        good for one data set.
+        For repeatable runs. A seed that others know voids the claim, and one seed is good for one
+        data set.
 
     Raises
     ------
     ValueError
-        If the plan asks for other than gradients, its bound is not in [1e-30, 1e30], or there is
+        If the plan has queries other than gradients, its bound is not in [1e-30, 1e30], or there is
         nothing to train.
     """
 
@@ -131,7 +131,7 @@ class Guard(Guarded):
         BudgetExceeded
             If the plan is used up.
         OutOfTurn
-            If the last batch was not answered for.
+            If the last batch has no answer yet.
         """
         rows = self._oracle.draw()
         self._drawn, self._padded = len(rows), len(self.padded(rows))
@@ -140,14 +140,14 @@ class Guard(Guarded):
     def padded(self, rows: Rows) -> Rows:
         """Return rows of a batch with the first record behind them, up to one of a few lengths.
 
-        What is compiled is compiled once for each length of its input, and Poisson batches have
-        many. Lengths are multiples of about a quarter of the expected size, which the plan states.
-        The gradients of what is added are computed and left out of the sum.
+        A compiled function is compiled once for each length of its input, and Poisson batches have
+        many lengths. Lengths are multiples of about a quarter of the expected size, which the plan
+        states. The gradients of added records are computed and left out of the sum.
 
         Parameters
         ----------
         rows
-            Those of :meth:`draw`.
+            Rows that :meth:`draw` returned.
         """
         query = self.plan.queries[0]
         expected = query.expected_batch_size(self.plan.n)
@@ -158,17 +158,17 @@ class Guard(Guarded):
     def gradient(self, params: Any, *batch: Any) -> Any:
         """Return the noisy mean of the clipped gradients of a batch, a tree like ``params``.
 
-        The divisor is the expected size of a batch, which is public. Nothing that is done with the
-        answer costs anything: any transformation of optax may follow, compiled or not.
+        The divisor is the expected size of a batch, which is public. The use of the answer costs
+        nothing: any transformation of optax may follow, compiled or not.
 
         Parameters
         ----------
         params
-            Where gradients are taken.
+            Tree of arrays at which gradients are taken.
         *batch
-            What ``loss`` takes of a record, arrays or trees of arrays with a record at each place
-            of their first axis: those that :meth:`draw` returned last, or those with what
-            :meth:`padded` puts behind them.
+            Arguments of ``loss`` for a batch: arrays or trees of arrays with a record at each place
+            of their first axis. These are the records that :meth:`draw` returned last, or these and
+            the records that :meth:`padded` puts behind them.
 
         Raises
         ------
@@ -182,7 +182,7 @@ class Guard(Guarded):
         """
         leaves, tree = jax.tree_util.tree_flatten(params)
         rows = jax.tree_util.tree_leaves(batch)
-        made = jnp.zeros(())  # traced in compiled code, whatever is handed in
+        made = jnp.zeros(())  # a tracer in compiled code, whatever the arguments are
         if any(isinstance(each, jax.core.Tracer) for each in [made, *leaves, *rows]):
             raise TypeError(
                 "guard.gradient must be called outside of jax.jit, which keeps no ledger: it "

@@ -1,7 +1,7 @@
 """PipelineDP with this package's accountant: ``DPEngine(BudgetAccountant(1.0, 1e-6), backend)``.
 
-One scale is solved for all noises of a pipeline, by the exact price of all of them together. The
-unit is a privacy id, which is added or removed.
+One scale is solved for all noises of a pipeline, with the exact epsilon of all of them together.
+The unit is a privacy id, which is added or removed.
 
 >>> import pipeline_dp  # doctest: +SKIP
 >>> accountant = BudgetAccountant(total_epsilon=1.0, total_delta=1e-6)  # doctest: +SKIP
@@ -21,31 +21,31 @@ with needing("pipeline-dp"):
 
 __all__ = ["BudgetAccountant"]
 
-# Requests whose noise the engine draws from a standard deviation, by the name that it gives them.
+# Requests for which the engine draws noise of a given standard deviation, by the engine's names.
 _SUMS = frozenset({"Count", "Sum", "MeanCount", "MeanSum", "PrivacyIdCount", "AddDPNoise"})
 _NOISE = {
     aggregate_params.MechanismType.LAPLACE: "laplace",
     aggregate_params.MechanismType.GAUSSIAN: "gaussian",
 }
 
-# Share of delta for requests that are told an epsilon and a delta and need a delta.
+# Share of delta for requests that take an epsilon and a delta above 0 of their own.
 _SHARE = 0.5
 
 
 class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc]
     """PipelineDP's ``BudgetAccountant`` by exact composition.
 
-    Noise of counts, sums and means is priced as the Laplace or Gaussian noise that it is. A private
-    selection of partitions, percentiles and thresholds take an epsilon and a delta of their own
-    from PipelineDP, and are priced as the worst mechanism with these. Weights have the meaning of
-    :class:`dpcal.calibrate.Release`. PipelineDP itself refuses variances, sums of vectors
-    and combiners of one's own with this accountant.
+    Noise of counts, sums and means is accounted for as the Laplace or Gaussian noise that it is. A
+    private selection of partitions, percentiles and thresholds take an epsilon and a delta of their
+    own from PipelineDP. They are accounted for as the worst mechanism with this epsilon and delta.
+    Weights have the meaning of :class:`dpcal.calibrate.Release`. PipelineDP itself refuses
+    variances, sums of vectors and your own combiners with this accountant.
 
     Parameters
     ----------
     total_epsilon, total_delta
         The target of the whole pipeline: epsilon > 0, delta in (0, 1). Without a delta pure
-        epsilons add up, which PipelineDP's ``NaiveBudgetAccountant`` does.
+        epsilons add up, as in PipelineDP's ``NaiveBudgetAccountant``.
     num_aggregations, aggregation_weights
         As PipelineDP's.
 
@@ -76,7 +76,7 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
         noise_standard_deviation: float | None = None,
         name: str = "",
     ) -> budget_accounting.MechanismSpec:
-        """Note a mechanism, and return its specification, whose noise is solved for later.
+        """Note a mechanism, and return its specification; its noise is solved for later.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
                 spec.set_noise_standard_deviation(next_up(ratio * noise.scale))
 
     def _release(self, asked: budget_accounting.MechanismSpecInternal, shares: float) -> Release:
-        """Return what is asked, with the delta that it takes of the whole."""
+        """Return the requested release, with its part of the total delta."""
         spec = asked.mechanism_spec
         share = asked.weight / shares if _takes_delta(asked) else 0.0
         return Release(
@@ -145,7 +145,7 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
 
     @property
     def epsilon(self) -> Epsilon:
-        """What everything costs at the total delta, with its interval."""
+        """Epsilon of all releases together at the total delta, with its interval."""
         return self._solved().epsilon
 
     @property
@@ -160,12 +160,12 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
 
 
 def _kind(spec: budget_accounting.MechanismSpec) -> str:
-    """Return the kind of noise of a mechanism, or ``"any"`` if it is told an epsilon."""
+    """Return a mechanism's kind of noise, or ``"any"`` if it takes an epsilon of its own."""
     return _NOISE.get(spec.mechanism_type, "any") if spec.name in _SUMS else "any"
 
 
 def _takes_delta(asked: budget_accounting.MechanismSpecInternal) -> bool:
-    """Whether a mechanism is told an epsilon and a delta that must not be zero."""
+    """Return whether a mechanism takes an epsilon and a delta that must not be zero."""
     spec = asked.mechanism_spec
     return _kind(spec) == "any" and bool(
         spec.mechanism_type.uses_delta

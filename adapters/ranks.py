@@ -1,14 +1,14 @@
 """One run on several ranks: one batch, one ledger, and noise that the ranks draw in shards.
 
 Rank 0 writes the ledger and draws the batch. Each rank clips and sums its pieces of the batch in
-whole numbers, adds the noise of the blocks of parameters that it owns, and all ranks add up what
-they have: nobody holds a sum without noise but of its own pieces. Whole numbers add up without
-rounding, and the words of a block's noise have a key of their own, made from (root, query, step,
-block). So any number of ranks releases the same bits.
+whole numbers, and adds the noise of the blocks of parameters that it owns. Then all ranks add up
+their sums: a rank holds no sum without noise except the sum of its own pieces. Whole numbers add up
+without rounding, and the words of a block's noise have a key of their own, made from (root, query,
+step, block). So any number of ranks releases the same bits.
 
-With a store, the file of rank 0 holds each question and a digest of its answer. A job that was
-killed starts again from its last checkpoint: it asks the same questions, and has the same answers.
-Other questions, or other records, are refused before an answer leaves.
+With a store, the file of rank 0 holds each question and a digest of its answer. If a job was
+killed, start it again from its last checkpoint: it sends the same questions, and gets the same
+answers. Other questions, or other records, are refused before an answer leaves.
 
 >>> from dpcal import calibrate
 >>> plan = calibrate.dpsgd(n=1000, batch_size=100, steps=3, epsilon=2.0, delta=1e-6)
@@ -54,14 +54,14 @@ __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
 
 Integers = NDArray[np.int64]
 
-# Parameters of a block, whose noise one rank draws: opening a stream of words, 50 microseconds, is
-# a twentieth of drawing so many numbers.
+# Parameters with noise from one stream: opening a stream takes 50 microseconds, a twentieth of
+# drawing a block.
 _BLOCK = 1 << 16
-# Pieces of an expected batch: so many ranks have work.
+# Pieces of an expected batch: with more ranks, some have no work.
 _PIECES = 16
 # Records of a piece, at most.
 _LONGEST = 256
-# Records that ranks compare before the first batch: reading them takes less than a usual batch.
+# Records that ranks compare before the first batch, in less time than a usual batch.
 _COMPARED = 64
 
 
@@ -70,7 +70,7 @@ class RanksDisagree(DpcalError):  # noqa: N818 -- reads as what happened
 
 
 class RanksLost(DpcalError):  # noqa: N818
-    """A rank of the run does not answer; the ledger holds the answer that was asked for."""
+    """A rank of the run does not respond; the ledger holds the answer that was requested."""
 
 
 class Ranks(Protocol):
@@ -80,7 +80,7 @@ class Ranks(Protocol):
     size: int
 
     def told(self, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` returns, or raise what it raises, on rank 0; it runs there only."""
+        """Return or raise on every rank the result of ``make``, which runs on rank 0 only."""
         ...
 
     def same(self, **values: Any) -> None:
@@ -123,22 +123,23 @@ def check_same(gathered: Sequence[Mapping[str, Any]]) -> None:
 
 
 class RankedOracle(StepwiseOracle):
-    """An oracle for one query of gradients whose batches several ranks load.
+    """An oracle for one query of gradients; several ranks load its batches.
 
     Parameters
     ----------
     plan
-        With one query, of kind ``"gradient"``; None on other ranks than the first for its plan.
+        Plan with one query, of kind ``"gradient"``. On ranks other than 0, None stands for the plan
+        of rank 0.
     ranks
         The processes of the run, or :class:`Alone`.
     shapes
         The shape of each trained parameter, by its name.
     question
-        Returns bytes that tell the parameters apart; the same on all ranks.
+        Function that returns bytes by which parameters differ, the same on all ranks.
     store
         Path of the run's file, which rank 0 opens; None for a run that cannot go on after its end.
     seed
-        That of rank 0 counts; a run in the file keeps its own randomness.
+        Seed of rank 0; other ranks' seeds are ignored. A run in the file keeps its own randomness.
 
     Raises
     ------
@@ -213,11 +214,10 @@ class RankedOracle(StepwiseOracle):
         self._open(self._elsewhere, plan, streams, ledger=ledger)
 
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
-        return None if self._ranks.rank else super()._owed_by(plan)  # once for all ranks
+        return None if self._ranks.rank else super()._owed_by(plan)
 
     def _move_to(self, position: int) -> None:
         self._position = position
-        # The step whose batch an iterator of all batches gives next.
         self._next: int | None = None
 
     def _batch_of(self, step: int) -> Rows:
@@ -251,7 +251,7 @@ class RankedOracle(StepwiseOracle):
         """Write the next answer into the ledger, and return this rank's pieces of its batch.
 
         Pieces go to the ranks in turn, so that they do not depend on the number of ranks. A rank
-        without one has an empty piece.
+        without a piece gets an empty one.
 
         Parameters
         ----------
@@ -279,14 +279,14 @@ class RankedOracle(StepwiseOracle):
     def check_records(self, record: Callable[[int], bytes]) -> None:
         """Refuse, by RanksDisagree on all ranks, records that are not in one order on all ranks.
 
-        A record whose places differ would be in two pieces of a batch, or in none. Digests of 64
-        rows are compared, under a key that is drawn for this and that no other process has: of
-        orders that differ in a tenth of the rows, one in 800 is missed.
+        A record at different places would be in two pieces of a batch, or in none. Digests of 64
+        rows are compared, under a fresh key that no other process has. If two orders differ in a
+        tenth of the rows, the check misses it once in 800 times.
 
         Parameters
         ----------
         record
-            Returns bytes that tell the record of a row apart, the same on all ranks.
+            Function that returns bytes by which the records of rows differ, the same on all ranks.
         """
         if self._ranks.size == 1:
             return
@@ -315,7 +315,7 @@ class RankedOracle(StepwiseOracle):
             self._admit((asked, 1))
 
     def seed_of(self, piece: int) -> int:
-        """Return a seed of 64 bits, for what a model draws in a piece; it is as public as w."""
+        """Return a seed of 64 bits for the model's draws in a piece; it is as public as w."""
         words = hashlib.blake2b(self._told, digest_size=8, salt=b"piece")
         words.update(f"{self._position} {piece}".encode())
         return int.from_bytes(words.digest(), "big")
@@ -357,7 +357,7 @@ class RankedOracle(StepwiseOracle):
                 self._position += 1
 
     def state(self) -> dict[str, Any]:
-        """Return what :meth:`restored` needs, as JSON values: a number of steps, no secret."""
+        """Return the state for :meth:`restored`, as JSON values: a number of steps, no secret."""
         return {"plan": json.loads(self.plan.to_json()), "answers": self._position}
 
     def restored(self, state: Mapping[str, Any]) -> Self:

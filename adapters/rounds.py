@@ -1,8 +1,8 @@
-"""Which event is a round of federated learning with noise? One for each way to draw its clients.
+"""Events of noisy rounds of federated learning, one for each way to draw the clients.
 
 Updates are clipped to a norm C, summed, and get Gaussian noise of ``noise_multiplier`` C. Where
-every round has exactly k clients, a client that is removed has its place taken by another one, so
-that the sum moves by up to 2 C. Twice the distance is half the noise multiplier:
+every round has exactly k clients, another client takes the place of a removed one, so that the sum
+moves by up to 2 C. Twice the distance is half the noise multiplier:
 
 >>> from dpcal.accountants import epsilon, events
 >>> paid = round_event(noise_multiplier=3.0, sample_size=20, population_size=500,
@@ -14,9 +14,10 @@ True
 probability 1 - k/N the draw from D leaves x out, and is then a uniform draw S of k clients from D'.
 Otherwise it is x with k - 1 clients of D', which is such an S with one of its clients, a uniform
 one, replaced by x. So the answers about D are a mixture over S of (1 - k/N) N(s, noise) + k/N
-N(s + t, noise), and those about D' of N(s, noise), where s is the sum of S and ||t|| <= 2 C.
-Hockey-stick divergences are jointly convex, so no pair of D and D' differs more than N(0, noise)
-and its mixture with N(2 C, noise). The accountants price a batch without replacement so:
+N(s + t, noise), and the answers about D' are a mixture of N(s, noise). Here s is the sum of S and
+||t|| <= 2 C. Hockey-stick divergences are jointly convex, so no pair of D and D' differs more than
+N(0, noise) and its mixture with N(2 C, noise). The accountants cover this as a batch without
+replacement:
 
 >>> round_event(noise_multiplier=3.0, sample_size=20, population_size=500,
 ...             sampling_method="no-amplification", secret_draws=True).sample_size
@@ -33,7 +34,7 @@ from dpcal.accountants.rounding import rounded_up
 
 __all__ = ["RELATIONS", "round_event"]
 
-# The neighboring relation of each way to draw clients, by their names in Flower.
+# Neighboring relations, by Flower's names of the ways to draw clients.
 RELATIONS = {
     "poisson": "add-or-remove-one",
     "without-replacement": "replace-one",
@@ -64,7 +65,7 @@ def round_event(
         added or removed.
     secret_draws
         For ``"no-amplification"``: whether the k clients of each round are drawn uniformly from at
-        least N, and nobody but the server learns who they are.
+        least N, and only the server learns who they are.
 
     Raises
     ------
@@ -86,7 +87,6 @@ def round_event(
     if sampling_method == "poisson":
         rate = rounded_up(drawn / population, Fraction(drawn, population))
         return events.PoissonSampledDpEvent(rate, gaussian)
-    # Where all clients are drawn, chance hides nobody.
     if sampling_method == "without-replacement" or (secret_draws and drawn < population):
         return events.SampledWithoutReplacementDpEvent(population, drawn, gaussian)
     return events.GaussianDpEvent(noise / 2)

@@ -1,7 +1,7 @@
-"""Where does a module use its parameters, so that their gradients are products of two vectors?
+"""Uses of a module's parameters at which their gradients are products of two vectors.
 
-At a site, a call of a linear map, a convolution or an embedding with a trained weight. Calls are
-seen by :class:`torch.overrides.TorchFunctionMode`, whichever module makes them, and attention's own
+Such a use is a site: a call of a linear map, a convolution or an embedding with a trained weight.
+:class:`torch.overrides.TorchFunctionMode` sees these calls in every module, and attention's own
 calls as well.
 
 >>> import torch  # doctest: +SKIP
@@ -34,11 +34,11 @@ __all__ = ["Site", "Watch", "booked_in"]
 
 @dataclass(frozen=True)
 class Site:
-    """One use of a weight, whose gradient is a sum of outer products over positions.
+    """One use of a weight; the gradient is a sum of outer products over positions.
 
-    ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
-    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out. A bias
-    that ``is_added`` is added to the output's last axis.
+    ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` makes (m, T, groups,
+    ..) of inputs. If the use is of ``rows``, ``right`` makes row numbers (m, T), and one row may be
+    left out. A bias that ``is_added`` is added to the output's last axis.
     """
 
     weight: str
@@ -54,7 +54,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
     """Sees each use of the parameters that it is given, by the identity of their tensors.
 
     ``added`` has a tensor for the output of each site, by which a loss is differentiated. It takes
-    the place of a bias at the sites that ``biased`` is true for.
+    the place of a bias at the sites for which ``biased`` is true.
     """
 
     def __init__(self, known: Mapping[str, Tensor], biased: Sequence[bool] = ()) -> None:
@@ -114,7 +114,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return attention by operations that vmap has rules for."""
+    """Return attention, computed by operations for which vmap has rules."""
     if attn_mask is None and not (dropout_p or is_causal or enable_gqa):
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         return (query * scale @ key.mT).softmax(-1) @ value
@@ -125,7 +125,7 @@ def _attention(
 
 
 def _mapped(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a linear map of a table: of more axes, vmap copies the weight for each position."""
+    """Return a linear map of a table: with more axes, vmap copies the weight for each position."""
     table = functional.linear(a.reshape(-1, a.shape[-1]), weight, bias)
     return table.reshape(*a.shape[:-1], len(weight))
 
@@ -134,7 +134,7 @@ Named = Callable[[Any], str | None]
 
 
 def _opened(func: Any) -> Any:
-    """Return a function of ``torch.nn.functional`` whose own calls are seen, not the whole call."""
+    """Return a function of ``torch.nn.functional`` for which a watch sees the inner calls only."""
     scope = {**func.__globals__, "has_torch_function": lambda _: False}
     made = FunctionType(func.__code__, scope, func.__name__, func.__defaults__)
     made.__kwdefaults__ = func.__kwdefaults__
@@ -179,7 +179,7 @@ def _convolution(
         places = torch.arange(a[0].numel(), device=a.device).reshape(1, *a.shape[1:])
         for axis, (size, step, apart) in axes:
             places = places.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
-        # From (1, channels, places.., kernel..) to T times the numbers of each group.
+        # Shape (1, channels, places.., kernel..) becomes T rows with the numbers of each group.
         places = places.flatten(2, 1 + len(kernel)).transpose(1, 2)
         found = a.flatten(1).index_select(1, places.flatten())
         return found.reshape(len(a), places.shape[1], groups, -1)
@@ -220,7 +220,7 @@ _RULES: dict[Any, Callable[..., Site | None]] = {
 
 
 def booked_in(seen: Watch) -> set[str]:
-    """Return the parameters that are used at sites alone."""
+    """Return the parameters that are used only at sites."""
     weights = {site.weight for site in seen.sites} - seen.elsewhere
     biases = {site.bias for site in seen.sites if site.bias is not None} - seen.elsewhere
     return weights | biases - {site.bias for site in seen.sites if site.weight not in weights}

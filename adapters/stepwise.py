@@ -1,4 +1,4 @@
-"""How does a loop that owns its batches ask the oracle? It is given rows, and hands back gradients.
+"""An oracle for loops that load their own batches: it returns rows, and takes gradients.
 
 Frameworks want to load a batch themselves and to see it in pieces. A :class:`StepwiseOracle` draws
 the batch after it wrote the ledger, sums the pieces clipped record by record, and adds the noise
@@ -41,9 +41,9 @@ from dpcal.optim.objectives.contributions import Asked, Contributions, Table, sh
 
 __all__ = ["BELOW", "FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
-# A part of a batch, with its number.
+# Number and rows of a part of a batch.
 Piece = tuple[int, Rows]
-# Binary digits of fractions of whole steps of a bound's grid.
+# Binary digits of a fraction of a step on a bound's grid.
 FRACTION = 27
 BELOW = (1 << FRACTION) - 1
 _NOTHING = (0, 0)
@@ -56,7 +56,7 @@ class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
 
 
 class _Given:
-    """The number of answers that this process has given of each run, in however many oracles."""
+    """Number of answers that this process has given of each run, over all oracles."""
 
     def __init__(self) -> None:
         self.answers: dict[str, int] = {}
@@ -77,12 +77,12 @@ _GIVEN = _Given()
 
 
 class StepwiseOracle(PrivateOracle, Spender):
-    """An oracle for one query of gradients, whose batches are loaded by somebody else.
+    """An oracle for one query of gradients; the caller loads its batches.
 
     Parameters
     ----------
     plan
-        With one query, of kind ``"gradient"``.
+        Plan with one query, of kind ``"gradient"``.
     dimension
         Number of parameters.
     seed
@@ -90,12 +90,12 @@ class StepwiseOracle(PrivateOracle, Spender):
         from the operating system. The noise of a seed does not depend on the records here: use a
         seed for one data set only.
     ledger
-        What was released already, within the plan.
+        Answers that were released already, within the plan.
 
     Raises
     ------
     ValueError
-        If the plan has other queries, or the ledger breaks off an epoch whose draws are not known.
+        If the plan has other queries, or the ledger breaks off an epoch with unknown draws.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class StepwiseOracle(PrivateOracle, Spender):
         """Begin without a batch."""
         self._total: Any = None
         self._batch: Rows = np.empty(0, dtype=np.intp)
-        # Threads take turns: a batch that two of them answer would have one price.
+        # Threads take turns: two answers about one batch would be accounted for once.
         self._turn = RLock()
-        # A name of the run that its states keep, so that this process sees a state used twice.
+        # Name of the run in its states, by which this process detects a state that is used twice.
         self._run = secrets.token_hex(16)
 
     def _take(self, rows: Rows) -> None:
-        """Begin a batch, of which nothing is summed yet."""
+        """Begin a batch, with nothing summed yet."""
         self._total, self._batch = _NOTHING, rows
 
     @staticmethod
@@ -150,7 +150,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @property
     def drawn(self) -> bool:
-        """Whether a batch was drawn and not yet answered for."""
+        """Whether a batch was drawn and has no answer yet."""
         return self._total is not None
 
     def draw(self) -> Rows:
@@ -161,7 +161,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         BudgetExceeded
             If the plan is used up.
         OutOfTurn
-            If the last batch was not answered for.
+            If the last batch has no answer yet.
         """
         with self._turn:
             self.pieces()
@@ -205,7 +205,7 @@ class StepwiseOracle(PrivateOracle, Spender):
     def add_whole(self, count: int, sums: WholeSums) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.
 
-        For this package's guards, which hand in functions that keep its promise.
+        Only for this package's guards: their functions keep the promise of ``sums``.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class StepwiseOracle(PrivateOracle, Spender):
                 fractions = fractions + self._total[1]
                 steps = steps + self._total[0] + (fractions >> FRACTION)
                 fractions &= BELOW
-            # In this order: an interrupt in between leaves records out, and sums none twice.
+            # In this order an interrupt leaves records out, and never sums a record twice.
             self._batch = self._batch[count:]
             self._total = steps, fractions
 
@@ -265,7 +265,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             self._total = None
 
     def state(self) -> dict[str, Any]:
-        """Return what :meth:`continued` needs, as JSON values. With a seed inside it is a secret.
+        """Return the state for :meth:`continued`, as JSON values. With a seed, keep it secret.
 
         Correlated noise, and the draws of an epoch, go on where they stopped; independent noise is
         drawn afresh.
@@ -283,7 +283,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @classmethod
     def continued(cls, state: Mapping[str, Any]) -> Self:
-        """Return an oracle that goes on where another one stopped. Go on from a state once.
+        """Return an oracle that goes on where another one stopped. Use each state once.
 
         An answer that this process has given after the state was taken is refused when its batch is
         drawn; other processes are not seen.
@@ -309,7 +309,8 @@ class StepwiseOracle(PrivateOracle, Spender):
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
-        # States of earlier releases do not name their run, and those with correlated noise a root.
+        # States of earlier releases have no name of their run; with correlated noise they have a
+        # root.
         secret = (state["seed"] or {}).get("secret")
         oracle._run = str(state.get("run") or secret or oracle._run)
         return oracle
@@ -359,24 +360,25 @@ class Guarded(Priced, Spender):
         return self._oracle.remaining(self.plan.queries[0].name)
 
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
-        """Return the event of the whole plan from the first answer on, as that of a result is.
+        """Return the event of the whole plan from the first answer on, as a result does.
 
-        Whoever ends a loop has seen what it released. ``ledger.epsilon(delta)`` is the price of the
-        answers so far, for a number of steps that was fixed beforehand.
+        Whoever ends a loop has seen its released answers, so the event is the whole plan's.
+        ``ledger.epsilon(delta)`` is the epsilon of the answers so far, for a number of steps that
+        was fixed beforehand.
         """
         return (self.plan if self.ledger.answers else self.ledger).under(neighboring_relation)
 
     def give_up(self) -> None:
-        """Close a batch that no answer will be given to, after an exception in the midst of a step.
+        """Close a batch that gets no answer, after an exception in the midst of a step.
 
         Its answer stays in the ledger, because the batch was drawn: the step is spent, and nothing
         of it is released. The next batch may then be drawn. Without an open batch nothing happens.
-        On several ranks every rank calls it.
+        On several ranks, call it on every rank.
         """
         self._oracle.give_up()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.
+        """Return the state for :meth:`load_state_dict`, as JSON; keep it as secret as a seed.
 
         Correlated noise, and the draws of an epoch, go on where they stopped; independent noise is
         drawn afresh.
@@ -384,27 +386,26 @@ class Guarded(Priced, Spender):
         return self._oracle.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was taken. Go on from a state once.
+        """Go on where :meth:`state_dict` was taken. Use each state once.
 
         Raises
         ------
         ValueError
             If the state is of another plan, or of parameters of another number.
         LedgerMismatch
-            If its ledger is not within its plan, or holds fewer answers than were given here: what
-            was released stays released.
+            If its ledger is not within its plan, or holds fewer answers than this oracle gave: a
+            released answer stays released.
         """
         self._oracle = self._oracle.restored(state)
 
 
 @trusted
 class Elsewhere(Objective):
-    """Records that somebody else holds, of which clipped sums are handed in.
+    """Records that the caller holds; the caller hands in their clipped sums.
 
-    ``fractions`` are those of the last sum that was taken.
+    ``fractions`` belong to the last sum that was taken.
     """
 
-    # Sums of one batch may be taken in pieces, and get their noise together.
     in_pieces = True
 
     def __init__(self, n: int, dimension: int) -> None:
@@ -420,7 +421,7 @@ class Elsewhere(Objective):
         self._sorted = rows[self._order]
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: what was handed in."""
+        """Return the sums that were handed in; see :meth:`Objective.contributions`."""
         places = self._order[np.searchsorted(self._sorted, rows)]
         everyone = np.array_equal(places, np.arange(len(self._sorted)))
         some: Places = slice(None) if everyone else places

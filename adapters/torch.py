@@ -54,36 +54,37 @@ Collate = Callable[[list[Any]], Any]
 
 
 class Guard(Guarded):
-    r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
+    r"""Stands between a model and its records: only a noisy mean of clipped gradients leaves it.
 
-    The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
+    The guard draws the batch of every step as the plan states, and the answer is in the ledger
     before the batch is loaded. Gradients are clipped record by record and summed on the model's
     device, large ones without being formed (``dpcal.adapters.clipping``): the model sees a batch of
     one record at a time, by ``torch.vmap``. One record moves the sum, which is rounded to whole
     numbers, by at most ``max_norm``, all rounding included. Noise is discrete, independent or
-    correlated as the plan states. A record whose gradient is NaN or infinite, or whose norm
-    overflows single precision, contributes zero.
+    correlated as the plan states. A record adds zero if its gradient is NaN or infinite, or if the
+    norm overflows single precision.
 
-    On several ranks, or with a ``store``, the run is that of one process: see
-    :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
-    and has the same ``.grad``, or its shard of it, at the end of a step.
+    On several ranks, or with a ``store``, the released bits do not depend on the number of ranks:
+    see :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader
+    gives, and has the same ``.grad``, or its shard of it, at the end of a step.
 
     Parameters
     ----------
     model
-        A module. Parameters that require gradients are trained; none of its layers may mix the
+        A module. Its parameters that require gradients are trained; none of its layers may mix the
         records of a batch. Batch normalisation does, unless it is in eval mode and has running
         statistics.
     plan
-        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
-        :func:`dpcal.calibrate.correlated_dpsgd`. On several ranks it is rank 0's, and may be None
-        on the others: a plan whose price is simulated is not the same when it is made again.
+        Plan with one query of gradients, for example from :func:`dpcal.calibrate.dpsgd` or
+        :func:`dpcal.calibrate.correlated_dpsgd`. On several ranks the plan of rank 0 counts, and
+        the plan may be None on the others: a plan with a simulated epsilon is not the same when it
+        is made again.
     loss
         ``loss(output, target)`` of a batch of one record, a scalar; cross entropy when omitted.
     gradients
         ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
         gradients of single records, shape (m, \*shape); it takes the place of ``torch.vmap`` where
-        that cannot run the model. A record's gradient must depend on that record alone.
+        that cannot run the model. A record's gradient must depend on that record only.
     clipping
         How a record's gradient is brought within ``max_norm``. ``"flat"`` shortens it where it is
         longer. ``"per-layer"`` shortens the part of each of L layers to ``max_norm / sqrt(L)``, a
@@ -92,13 +93,13 @@ class Guard(Guarded):
         2023, Automatic clipping). One record moves the sum by at most ``max_norm`` with each.
     quantile
         In (0, 1): gradients are clipped to this quantile of their norms instead, which
-        ``threshold.norm`` follows from ``max_norm`` on, and scaled to ``max_norm``. How many
-        records are within it is one more number of each answer, for which a little of the bound is
-        kept, so that the price is the plan's (Andrew, Thakkar, McMahan and Ramaswamy 2021,
+        ``threshold.norm`` follows from ``max_norm`` on, and scaled to ``max_norm``. Each answer has
+        one more number, the count of records within the quantile. This number takes a little of the
+        bound, so that the cost is the plan's (Andrew, Thakkar, McMahan and Ramaswamy 2021,
         Differentially private learning with adaptive clipping). Not for correlated noise.
     seed
-        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
-        good for one data set.
+        For repeatable runs. A seed that others know voids the claim, and one seed is good for one
+        data set.
     store
         Path of a file with the run, of rank 0: a job that was killed goes on with the same bits.
     group
@@ -108,8 +109,8 @@ class Guard(Guarded):
     Raises
     ------
     ValueError
-        If the plan asks for other than gradients, the model mixes records or is sharded already, or
-        nothing is trained.
+        If the plan has queries other than gradients, the model mixes records or is sharded already,
+        or nothing is trained.
     RanksDisagree
         If ranks have other plans, parameters or versions; by the loader, if their data sets have
         other records or another order.
@@ -161,7 +162,8 @@ class Guard(Guarded):
             self._oracle = Ahead(plan, dimension=dimension, seed=seed)
             self._clipped = ClippedSums(model, self._shapes, loss, clipping, records=plan.n)
             return
-        # The model's functions, whatever its parameters become: shards, and hooks that gather them.
+        # A copy of the model's functions: its parameters may become shards, with hooks that gather
+        # them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
         model = copy.deepcopy(model, held)
         shapes = self._shapes if quantile is None else {**self._shapes, "": (1,)}
@@ -183,22 +185,22 @@ class Guard(Guarded):
         Parameters
         ----------
         dataset
-            With as many items as the plan has records; a ``DataLoader`` is refused, for its batches
-            are not the plan's.
+            Data set with as many items as the plan has records. A ``DataLoader`` is refused,
+            because its batches are not the plan's.
         at_most
-            Largest number of records in memory, at least 1: larger batches come in pieces, of which
-            :meth:`backward` returns True at the last one. All at once when omitted; on ranks that
-            of :meth:`dpcal.adapters.ranks.RankedOracle.pieces`.
+            Largest number of records in memory, at least 1. Larger batches come in pieces, and
+            :meth:`backward` returns True at the last piece. All records at once when omitted; on
+            ranks the default of :meth:`dpcal.adapters.ranks.RankedOracle.pieces`.
         collate
-            Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``. An item's part
-            of the batch must depend on that item alone: pad to a fixed length, not to the longest
-            item, and mix none.
+            Function that makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``. An
+            item's part of the batch must depend on that item only: pad to a fixed length, not to
+            the longest item, and mix no items.
 
         Yields
         ------
         object
-            What ``collate`` makes of the records of a batch, or of a piece of it; of an empty batch
-            the same with length 0. On several ranks each has its own pieces, and at least one.
+            Batch that ``collate`` makes of records, or a piece of the batch. An empty batch has the
+            same form, with length 0. On several ranks each has its own pieces, and at least one.
         """
         if hasattr(dataset, "batch_sampler"):
             found = loaders.check(dataset)
@@ -225,7 +227,7 @@ class Guard(Guarded):
             _check_mixing(self.model)
             pieces = self._oracle.pieces(piece)
             for left, (number, rows) in zip(reversed(range(len(pieces))), pieces, strict=True):
-                if not self._oracle.drawn:  # it was given up
+                if not self._oracle.drawn:  # the batch was given up
                     break
                 self._left, self._piece = left, number
                 self._alone = self._ranked is None and len(pieces) == 1
@@ -262,8 +264,8 @@ class Guard(Guarded):
             If a layer that mixes records was put into training mode, or inputs and targets have
             different numbers of records.
         """
-        # Gradients are taken with other tensors in the places of the module's parameters, which a
-        # thread that fills .grad must not find there.
+        # Gradients are taken with other tensors in place of the module's parameters, and a thread
+        # that fills .grad must not find these tensors.
         with self._turn:
             return self._step(inputs, targets)
 
@@ -293,8 +295,8 @@ class Guard(Guarded):
     def result(self) -> Result:
         """Return the run so far, for :func:`dpcal.report.save`; ``w`` are the trained parameters.
 
-        A run that ends before its plan costs the whole plan. That nothing else is learned from the
-        records is the loop's to see to.
+        A run that ends before its plan costs the whole plan. Your loop must make sure that nothing
+        else is learned from the records.
         """
         parts = [each.detach() for each in self.model.parameters() if each.requires_grad]
         whole: Any = [each.full_tensor() if _is_sharded(each) else each for each in parts]
@@ -330,7 +332,7 @@ class Guard(Guarded):
     def _question(self) -> bytes:
         """Return a digest of the parameters, which are gathered for this step if they are shards.
 
-        A ValueError is raised for shards and gradients of a function of one's own.
+        A ValueError is raised for shards together with your own ``gradients`` function.
         """
         digest = hashlib.blake2b(digest_size=32)
         digest.update(repr(self.threshold).encode() if self.threshold else b"")
@@ -346,7 +348,7 @@ class Guard(Guarded):
 
     @contextmanager
     def _same_draws(self) -> Iterator[None]:
-        """Let what a model draws, for dropout, be the same on any rank, and again."""
+        """Make the model's draws, as for dropout, the same on every rank and at each repetition."""
         if self._ranked is None:
             yield
             return
@@ -450,9 +452,9 @@ def _ranks(group: Any) -> Ranks:
 
 
 def _check_mixing(model: nn.Module) -> None:
-    """Refuse modules whose output, or whose statistics, for one record depend on others.
+    """Refuse modules with an output, or statistics, for one record that depend on others.
 
-    Clipping one record's gradient would then not bound what it does to the sum.
+    Clipping one record's gradient would then not bound the record's effect on the sum.
     """
     for name, module in model.named_modules():
         if _mixes(module):
@@ -467,7 +469,7 @@ def _mixes(module: nn.Module) -> bool:
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return module.training or module.running_mean is None
     if isinstance(module, nn.modules.instancenorm._InstanceNorm):
-        # It normalises record by record; statistics that it keeps are of all records.
+        # Outputs are normalised record by record, but running statistics are over all records.
         updates = module.training or not module.track_running_stats
         return updates and module.running_mean is not None
     return False
@@ -487,7 +489,7 @@ def _sharded_as(parameter: Any, whole: Tensor) -> Tensor:
 
 
 def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Collate:
-    """Return a ``collate_fn`` for batches that may be empty, of which ``default_collate`` fails.
+    """Return a ``collate_fn`` that also takes empty batches, at which ``default_collate`` fails.
 
     An empty batch has the form of a batch of the first record, with length 0: shapes of records are
     taken for public.
@@ -495,9 +497,10 @@ def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Col
     Parameters
     ----------
     dataset
-        The loader's, of which the first item is read at once.
+        Data set of the loader; its first item is read at once.
     collate_fn
-        Makes a batch of a list of items: tensors, texts, and mappings and sequences of them.
+        Function that makes a batch of a list of items: tensors, texts, and mappings and sequences
+        of them.
 
     Raises
     ------
@@ -514,7 +517,7 @@ def _collated(collate_fn: Collate, empty: Any, items: list[Any]) -> Any:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Let what a data set draws, for augmentation, from the usual generators be the same twice."""
+    """Make a data set's draws from the usual generators, as for augmentation, repeatable."""
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng(devices=[]):
@@ -528,7 +531,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _record(dataset: Any, row: int) -> bytes:
-    """Return bytes that tell a record apart."""
+    """Return bytes by which records differ."""
     with _seeded(0):
         return b"".join(_told_apart(dataset[row]))
 
@@ -566,7 +569,7 @@ def _emptied(batch: Any, *, strict: bool = False) -> Any:
     if isinstance(batch, Mapping):
         return {name: _emptied(each, strict=strict) for name, each in batch.items()}
     if isinstance(batch, list | tuple):
-        # Texts of records are left as they are in a sequence, one for each.
+        # Collated texts are a sequence with one text a record: an empty batch has none.
         parts = [each for each in batch if not isinstance(each, str | bytes)]
         return [_emptied(each, strict=strict) for each in parts]
     if strict:

@@ -1,13 +1,13 @@
 r"""The transform of an epoch of random allocation, enclosed along a line: rotated Gamma integrals.
 
 L = sum of p_j Y_j, Y_j = exp(t_j X_j - t_j^2 / 2), X_j standard normal, is the likelihood ratio of
-an epoch whose batch j, with t_j = 1 / sigma_j, holds the record with probability p_j. A record that
-is added has M(z) = E L^-z. For z = c + i u, c > 0, u >= 0 and 0 < theta < pi / 2
+an epoch: batch j, with t_j = 1 / sigma_j, holds the record with probability p_j. A record that is
+added has M(z) = E L^-z. For z = c + i u, c > 0, u >= 0 and 0 < theta < pi / 2
 
     E L^-z = 1 / Gamma(z) * integral over v of exp(z (v + i theta)) G(v),
     G(v) = E exp(-s L) = product of E exp(-s p_j Y_j),  s = exp(v + i theta).
 
-Both integrals are sums over lattices, v of step h and x of step h sigma. What the sums leave out:
+Both integrals are sums over lattices, v of step h and x of step h sigma. The sums leave out:
 
 * a step of v: at v + i y the integrand is at most that of the real line at s cos(y + theta), whose
   integral is Gamma(c) M(c) cos(y + theta)^-c exp(-u (y + theta)) (Trefethen and Weideman 2014,
@@ -17,11 +17,11 @@ Both integrals are sums over lattices, v of step h and x of step h sigma. What t
 * a step of x: on a strip of half-width d < (pi / 2 - theta) / t, Re(s Y) >= 0, so that the error
   is at most 2 exp(d^2 / 2) / (exp(2 pi d / step) - 1); and points x farther than the reach from 0.
 
-The projection of X on (1 / t_j)_j moves all t_j X_j alike, and is independent of what is left of L
-without it: abs(M(c + i u)) is at most M(c) exp(-u^2 / (2 sum t_j^-2)).
+The projection of X on (1 / t_j)_j moves all t_j X_j alike, and is independent of the rest of L
+without this projection: abs(M(c + i u)) is at most M(c) exp(-u^2 / (2 sum t_j^-2)).
 
-The ray, with the points exp(v - i theta) of s, is a part of the proof. A bad one makes the errors
-large, and no enclosure false.
+The ray, with the points exp(v - i theta) of s, is a part of the proof. A bad ray makes the errors
+large, but no enclosure false.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> from dpcal.accountants.certificates.balls import workprec
@@ -40,9 +40,9 @@ from dpcal.accountants.losses.allocation import Allocation
 
 __all__ = ["AllocationTransform"]
 
-# Share of the widest strip that is used at most, below 1.
+# Largest share of the widest strip, below 1.
 _NEARLY = 31 / 32
-# Nats by which entries of a table that are left out lie below the weights at its ends.
+# Nats by which omitted entries of a table are below the weights at its ends.
 _SPARE = 20
 
 
@@ -51,17 +51,15 @@ class AllocationTransform(Transform):
 
     def __init__(self, loss: Allocation) -> None:
         rows = [(arb(g.noise_multiplier), g.batches, arb(g.probability)) for g in loss.groups]
-        # Doubles may add up to 1 but for their rounding.
+        # Doubles add up to 1 except for rounding.
         whole = sum((chance for *_, chance in rows), arb(0))
         self.groups = [(sigma, m, chance / whole) for sigma, m, chance in rows]
         self.laws = len(self.groups)
         # E L^-n is at most exp((n drift + n^2 spread) / 2).
         self.drift = sum((chance / sigma**2 for sigma, _, chance in self.groups), arb(0))
         self.spread = sum((p**2 / (m * sigma**2) for sigma, m, p in self.groups), arb(0))
-        # The transform falls like that of a normal law of this variance.
+        # M falls like the transform of a normal law with this variance.
         self.fall = 1 / sum((m * sigma**2 for sigma, m, _ in self.groups), arb(0))
-
-    # -- G at the points
 
     def _heights(self, line: Line) -> list[Ball]:
         """Return G at each point."""
@@ -76,7 +74,7 @@ class AllocationTransform(Transform):
         t, spacing = 1 / sigma, arb(line.step)
         step = spacing * sigma
         around = within(self._error_of_mean(line, t, step))
-        # A table of exp(-s share Y), whose entries depend on v + t x alone.
+        # Entries of a table of exp(-s share Y) depend only on v + t x.
         turned = (acb(0, 1) * line.angle).exp() * share
         # Entries far below the errors would slow down products of polynomials.
         most = (line.reach * step) ** 2 / 2 + _SPARE
@@ -92,15 +90,13 @@ class AllocationTransform(Transform):
 
     @staticmethod
     def _error_of_mean(line: Line, t: Ball, step_of_x: Ball) -> Ball:
-        """Bound the error of every sum over x, whose terms have absolute values below densities."""
+        """Bound the error of every sum over x if absolute values of terms are below densities."""
         pi = arb.pi()
         d = arb.min(_NEARLY * (pi / 2 - line.angle) / t, 2 * pi / step_of_x)
         error = 2 * (d * d / 2).exp() / (2 * pi * d / step_of_x).expm1()
-        # Sums lie below integrals.
+        # A sum over omitted points is below an integral.
         reach = (line.reach - 1) * step_of_x
         return error + (reach / arb(2).sqrt()).erfc()
-
-    # -- M along a line
 
     def along(self, line: Line, c: float, h: float, nodes: int) -> list[Ball]:
         """Sum the terms of the rule, and add its errors."""
@@ -114,7 +110,7 @@ class AllocationTransform(Transform):
         sums = sums_of_powers(terms, places, acb(0, h), nodes)
         ends, most = self._ends(line, at), at.gamma()
         values: list[Ball] = []
-        # M(c) is bounded by what is found at u = 0, whose error is a share of it.
+        # The value at u = 0 bounds M(c), and its error is a share of M(c).
         largest = arb("nan")
         for k, value in enumerate(sums):
             u = k * arb(h)
@@ -133,7 +129,6 @@ class AllocationTransform(Transform):
         pi, total = arb.pi(), arb(0)
         for sign in (1, -1):
             widest, rate = pi / 2 + sign * line.angle, 2 * pi / line.step - sign * u
-            # The least bound is at the width where its derivative is 0.
             rest = (c / rate).atan() if rate > 0 else widest
             y = widest - arb.min(rest, _NEARLY * widest)
             away = line.angle - sign * y
@@ -145,7 +140,7 @@ class AllocationTransform(Transform):
         step = arb(line.step)
         low, high = (line.first - 1) * step, (line.last + 1) * step
         below = step * (c * low).exp() / (1 - (-c * step).exp())
-        # The least bound on E L^-n, but for a factor, is at the n where its derivative is 0.
+        # The least bound on E L^-n, except for a factor, is at the n where its derivative is 0.
         away = arb(line.angle).cos()
         n = (self.spread * away * (high - self.drift / 2).exp()).lambertw() / self.spread
         n = arb(arb.max(n, c + 1).mid())

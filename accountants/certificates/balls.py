@@ -1,7 +1,7 @@
 """Ball arithmetic of python-flint.
 
 A ball is a midpoint with a radius, and every operation encloses the exact result. The names
-``acb``, ``acb_mat``, ``acb_poly``, ``arb``, ``arb_poly`` and ``ctx`` of this module are those of
+``acb``, ``acb_mat``, ``acb_poly``, ``arb``, ``arb_poly`` and ``ctx`` of this module come from
 python-flint; ``workprec`` sets the precision, for one thread at a time.
 
 >>> with workprec(64):
@@ -25,6 +25,6 @@ Ball = Any
 
 
 def within(error: Ball) -> Ball:
-    """Return the complex ball of all numbers whose parts have absolute values up to an error."""
+    """Return the complex ball of all numbers with parts of absolute values up to an error."""
     part = arb(0, error.upper())
     return acb(part, part)

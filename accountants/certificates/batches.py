@@ -1,10 +1,10 @@
 r"""Answers about a random batch in ball arithmetic: samples and epochs of any composition.
 
 Let R be the likelihood ratio of all answers about one batch when a record is removed, under Q. A
-record that is in the batch with probability q leaves the ratio 1 - q + q R, one that draws one of M
-batches the mean of M independent copies of R (:mod:`dpcal.accountants.mechanisms.batches`). Both
-rise with R and are linear, so that laws above R, and below it, in convex order give laws above and
-below.
+record that is in the batch with probability q leaves the ratio 1 - q + q R. A record that draws one
+of M batches leaves the mean of M independent copies of R
+(:mod:`dpcal.accountants.mechanisms.batches`). Both rise with R and are linear, so that laws above
+R, and below it, in convex order give laws above and below.
 
 >>> from dpcal.accountants import events
 >>> answers = events.ComposedDpEvent((events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)))
@@ -38,11 +38,11 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Batched", "is_batched", "pairs_of"]
 
-# Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
+# Interval of an epoch's ratio, in steps of the grid over the root of the number of batches.
 _INTERVAL = 2.0
-# Most draws of one record that are told apart.
+# Most draws of one record that are distinguished.
 _MOST_DRAWS = 1 << 8
-# Bits that the probability of more draws than are told is above roundings.
+# Bits by which the probability of more draws is above rounding errors.
 _SPARE_BITS = 64
 
 
@@ -53,7 +53,7 @@ class Batched(PrivacyLoss):
     Parameters
     ----------
     event
-        A batch, and what is answered about it.
+        A batch, and the answers about it.
     relation
         The neighboring relation, under which a proof covers the event.
     direction
@@ -96,7 +96,7 @@ def pairs_of(event: DpEvent, relation: str) -> Pairs:
         if validate.count(source_dataset_size=event.source_dataset_size) == 1:
             raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
     else:
-        # The price of one answer, which is quickly known, checks the parameters of the batch.
+        # The cost of one answer is computed fast, and checks the parameters of the batch.
         dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
@@ -119,15 +119,15 @@ def _answers(event: Any, relation: str) -> Parts:
 
 
 class _OfBatch(Pair):
-    """Answers about a batch, of which the record is in a ``share`` of all, or in one an epoch."""
+    """Answers about a batch: the record is in a ``share`` of batches, or in one batch an epoch."""
 
     def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
         self.answers, self.share, self.batches = answers, share, batches
-        # Products of two laws, as often as a number of batches has digits.
+        # Products of two laws, for each binary digit of the number of batches.
         self.work_of_cell = 400 + 4 * batches.bit_length() if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:
-        """Return the numbers of the law of all answers, whose ratios are larger."""
+        """Return the numbers of the law of all answers, which has larger ratios."""
         return replace(limits, top=limits.top - math.log(float(self.share.mid())))
 
     def span(self, limits: Limits) -> float:
@@ -142,11 +142,11 @@ class _OfBatch(Pair):
         return limits.nodes if self.batches else super().cells(limits)
 
     def work(self, limits: Limits) -> float:
-        """Return the work with that of the law of all answers."""
+        """Return the work, including the law of all answers."""
         return super().work(limits) + work_of_laws(self.answers, self._of_answers(limits))
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
-        """Return those of an epoch, or a point for each node of the law of all answers."""
+        """Return outcomes of an epoch, or a point for each node of the law of all answers."""
         law, _ = law_of(self.answers, self._of_answers(limits), above)
         if self.batches:
             return self._epoch(law, limits)
@@ -162,7 +162,7 @@ class _OfBatch(Pair):
         zero = arb(0)
         ratios = [(at.exp(), mass) for at, mass in law.logs()]
         square = sum((mass * at * at for at, mass in ratios), zero)
-        # Beyond the largest ratio there is about the tail.
+        # About the mass of the tail lies beyond the largest ratio.
         far = math.sqrt(2 * limits.nats * float(square.mid()) / self.batches)
         largest = 1 + far + float(ratios[-1][0].mid()) / self.batches
         interval = _INTERVAL * limits.step / math.sqrt(self.batches)
@@ -189,7 +189,7 @@ class _OfBatch(Pair):
 def _power(law: list[Ball], times: int) -> list[Ball]:
     """Return the least terms of the law of a sum of ``times`` >= 1 values with one law.
 
-    They are as many as those of the law, which are the probabilities of 0, 1, ....
+    The result has as many terms as the given law: the probabilities of 0, 1, ....
     """
     size, one = len(law), arb_poly(law)
     found = one
@@ -201,7 +201,7 @@ def _power(law: list[Ball], times: int) -> list[Ball]:
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
-    """Return masses at whole numbers above those at others in convex order; at ``most`` beyond."""
+    """Return masses at whole numbers above the rows in convex order; at ``most`` beyond it."""
     found = Masses(int, {0: lost})
     for at, mass in rows:
         place = min(int(at.lower().floor().unique_fmpz()), most)
@@ -215,8 +215,9 @@ def _draws(event: Any) -> Line:
     """Return the pair of a Gaussian sum over independent draws from all records.
 
     A record that is drawn k times shifts the sum by up to 2 k: it stands in another one's place.
-    Given fewer draws it tells less, which bounds the ratio from below; above, one that is drawn
-    more often is known to be there. The probability of k draws follows from that of fewer.
+    Conditioned on at most so many draws, the answer reveals less, which bounds the ratio from
+    below. From above, a record that is drawn more often is known to be there. The probability of k
+    draws follows from the probability of k - 1 draws.
     """
     zero, never = arb(0), arb(2) ** (_SPARE_BITS - ctx.prec)
     size, draws = int(event.source_dataset_size), int(event.sample_size)

@@ -1,4 +1,4 @@
-r"""Which proof gives the narrowest bounds on delta or epsilon? The search for a certificate.
+r"""Search for a certificate: the proof with the narrowest bounds on delta or epsilon.
 
 >>> from dpcal.accountants import events, verify_certificate
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -9,7 +9,7 @@ True
 True
 
 The fast accountants and the modules of :mod:`~dpcal.accountants.certificates.search` choose the
-numbers of a proof, in floats. The bounds follow from these numbers alone, in ball arithmetic
+numbers of a proof, in floats. The bounds follow only from these numbers, in ball arithmetic
 (:mod:`~dpcal.accountants.certificates.enclosure`).
 """
 
@@ -39,12 +39,11 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["certify"]
 
-# Default relative widths, and that of a second proof.
+# Default relative widths: of a proof, and of a second proof in convex order.
 _WIDTH, _COARSE = 1e-3, 1e-2
-# Widths of contours over the wanted one, until bounds are as narrow: the last is near 1e-15.
+# Widths of contours over the wanted width, until bounds are as narrow.
 _TIGHTER = (1.0, 1e-2, 1e-4)
-# Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
-# each takes as long as the first.
+# Distances from the accountant's epsilon, in widths, at which proofs of a bound are tried.
 _MOVES = (0.25, 0.5, 4.0, 64.0)
 
 
@@ -65,19 +64,19 @@ def certify(
         Any composition of Gaussian mechanisms, on everyone, Poisson samples or batches without
         replacement; of mixtures of Gaussians; of Laplace, discrete Laplace and discrete Gaussian
         noise, also of several such answers about one random batch; of claims (epsilon, delta),
-        whose worst case is bounded; of permute-and-flip.
+        bounded by their worst case; of permute-and-flip.
     epsilon, delta
         Exactly one of them: epsilon >= 0, to bound delta; or delta in (0, 1), to bound epsilon.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     width
         Largest width of the bounds, relative to the upper one; in (0, 1). None aims at 1e-3, and
-        takes the narrowest that can be proved.
+        takes the narrowest bounds that can be proved.
     method
-        ``"auto"``; ``"contour"`` for a contour alone, of either direction; or ``"convex-order"``
-        for laws in convex order alone, which aim at a width of 1e-2: of Gaussian mechanisms, their
-        samples and random allocation it is a second proof that shares nothing with the contour but
-        balls.
+        ``"auto"``; ``"contour"`` for contours only, of either direction; or ``"convex-order"`` for
+        laws in convex order only, which aim at a width of 1e-2. For Gaussian mechanisms, their
+        samples and random allocation, ``"convex-order"`` is a second proof that shares only ball
+        arithmetic with the contour.
 
     Raises
     ------
@@ -122,7 +121,7 @@ def certify(
 
 @dataclass(eq=False)
 class _Search:
-    """The search for proofs of a certificate about an event, which has none yet."""
+    """The search for proofs of a certificate about an event; the certificate has none yet."""
 
     event: DpEvent
     certificate: Certificate
@@ -141,9 +140,8 @@ class _Search:
             for move in _MOVES:
                 side = answer.upper + sign * move * width * answer.upper
                 if side <= 0 and sign < 0:
-                    # A lower bound of 0 on epsilon takes no proof.
                     return None
-                # Half of the distance to the target, as a share of delta, is left to the proof.
+                # The proof may use half of the distance to the target, as a share of delta.
                 accuracy = abs(self._log_delta(side) - math.log(delta)) / 2
                 with contextlib.suppress(TargetUnreachable):
                     found = self.delta(side, min(max(accuracy, 1e-14), 0.5))
@@ -167,14 +165,14 @@ class _Search:
 
     @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
     def _log_delta(self, epsilon: float) -> float:
-        """Return an end of log delta in doubles that says something; -inf for a delta of 0."""
+        """Return the lower end of log delta in doubles; the upper end if the lower one is -inf."""
         relation = self.certificate.neighboring_relation
         bounds = interface.log_delta(self.event, epsilon=epsilon, neighboring_relation=relation)
         return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
     def _candidates(self, parts: Parts, epsilon: float, width: float) -> Iterator[Proof]:
         """Yield proofs to try, the most promising first."""
-        # Both directions and all epsilons are read off the same laws.
+        # The same laws prove bounds in both directions and at all epsilons.
         yield from self.known
         log_delta = self._log_delta(epsilon)
         with contextlib.suppress(OutOfReach):
@@ -206,13 +204,12 @@ class _Search:
     def _bounds(self, direction: Direction, epsilon: float, proof: Proof) -> DirectionBounds:
         """Return the proved bounds, moved and rounded outward by a hundredth of their distance.
 
-        A verifier cuts outputs of laws in convex order by doubles, whose last digits may be others
-        on another machine: that moves a bound by far less.
+        A verifier cuts outputs of laws in convex order by doubles. Their last digits may differ on
+        another machine, which moves a bound by far less.
         """
         lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.certificate.rounded)
         with workprec(proof.bits):
             if upper > 0:
-                # The lower end of a short proof of the other direction may be far below 0.
                 lower = arb.max(lower, arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
         gap = relative_width(*decimal_bounds(lower, upper))

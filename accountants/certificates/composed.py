@@ -25,7 +25,7 @@ __all__ = ["OrderProof", "law_of", "work_of_laws"]
 
 # Most doublings of a grid's step.
 _MAX_LEVEL = 64
-# Units of a node of a law at each doubling: two products of polynomials, and a coarser grid.
+# Units of a node of a law at each doubling: two products, and a coarser grid.
 _NODE = 160
 
 

@@ -43,7 +43,7 @@ __all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"
 
 # Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-# Functions of balls for a node of a contour, and for a point of a line: terms, and errors.
+# Functions of balls, with terms and errors: for a node of a contour, and for a point of a line.
 _OF_NODE, _OF_POINT = 6, 36
 
 # The lines of one transform: along the contour, and at the tilts below and above it.
@@ -63,12 +63,12 @@ class ContourProof(Proof):
     step, nodes
         Distance > 0 of neighboring nodes, and their number.
     below, above
-        Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
+        Tilts with 0 <= below < tilt < above. Their Chernoff bounds control the aliases of the rule.
     lines
         For each loss in turn, the lines on which its transform is summed along the contour, and at
-        the tilts ``below`` and ``above``. At ``below = 0``, where a moment is 1, that line bounds
-        what lies beyond the contour; the first one does elsewhere. A Gaussian loss, which has a
-        closed form, has none.
+        the tilts ``below`` and ``above``. If ``below = 0``, where a moment is 1, the line for
+        ``below`` bounds the rest beyond the contour; otherwise the line along the contour does. A
+        Gaussian loss, which has a closed form, has none.
     """
 
     NAME = "contour"
@@ -86,7 +86,7 @@ class ContourProof(Proof):
             raise ValueError("below must be less than tilt, and above more")
 
     def _sums(self, parts: Parts) -> Sums:
-        """Return what is summed of these losses."""
+        """Return the variance of Gaussian losses, and the transforms of other losses."""
         needed = [0 if _is_gaussian(loss) else 3 for loss, _ in parts]
         if not has_contour(parts) or needed != [len(lines) for lines in self.lines]:
             raise ValueError("a contour must have the lines of its losses, and no others")
@@ -101,7 +101,7 @@ class ContourProof(Proof):
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and point of a line, and of powers."""
         total = float(FUNCTION * _OF_NODE * self.nodes)
-        # Rows and columns of the two matrices are computed outside their product.
+        # Rows and columns of the two matrices are computed outside of the product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
         for transform, lines, times in self._sums(parts)[1]:
             total += 2 * PRODUCT * self.nodes * times.bit_length()
@@ -134,7 +134,7 @@ class ContourProof(Proof):
         tilts = (self.below, _BELOW), (self.above, _ABOVE)
         bounds = [_chernoff(tilt, place, sums, at) for tilt, place in tilts]
         lower = value - rest - _aliases(self, bounds)
-        # The least ball of wide ones has a radius of few digits.
+        # The minimum of wide balls would have a radius of few digits.
         ends = [arb(end.upper()) for end in (value + rest, *bounds)]
         return lower, arb.min(ends[0], arb.min(*ends[1:]))
 
@@ -146,7 +146,7 @@ class ParityProof(ContourProof):
     NAME = "parity"
 
     def _sums(self, parts: Parts) -> Sums:
-        """Return those of the other direction."""
+        """Return the sums of the other direction."""
         return super()._sums(opposite(parts))
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
@@ -166,7 +166,7 @@ def has_contour(parts: Parts) -> bool:
 
 
 def _is_gaussian(loss: PrivacyLoss | None) -> bool:
-    """Return whether a loss is that of a Gaussian mechanism, of which sums are known."""
+    """Return whether a loss is of a Gaussian mechanism, with sums in closed form."""
     return isinstance(loss, Gaussian) and loss.below is None
 
 
@@ -202,7 +202,6 @@ def _beyond(proof: ContourProof, sums: Sums, epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
     (variance, others), t = sums, nodes * h
-    # The transform of a Gaussian falls along the line.
     product = (variance * (c * c + c - t * t) / 2 - c * epsilon).exp()
     product *= (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
     place = _ALONG if proof.below else _BELOW

@@ -40,9 +40,7 @@ from dpcal.errors import CertificateRejected
 
 __all__ = ["Certificate", "DeltaBounds", "DirectionBounds"]
 
-# Name and version of the document's form.
 _FORMAT = "dpcal-certificate-6"
-# The reader of each kind of proof, by the method that it states.
 _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each)
     for each in (ContourProof, ParityProof, OrderProof)
@@ -165,7 +163,7 @@ class Certificate:
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""
-        # A document holds lists where an event may hold tuples.
+        # A document has lists where an event may have tuples.
         return bool(document_of(mechanisms_of(event)) == document_of(self.mechanisms))
 
     @property

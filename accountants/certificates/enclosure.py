@@ -1,4 +1,4 @@
-"""What do the numbers of a proof prove? An interval for delta, every step in ball arithmetic.
+"""Intervals of delta from the numbers of a proof, with every step in ball arithmetic.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.certificates.search.contour import choose_contour
@@ -27,15 +27,13 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["decimal_bounds", "enclose", "relative_width"]
 
-# Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
-# weights a few of them.
+# Relative error of rounded doubles: 2^-53 for a quotient, a few times this for a sum of weights.
 _ROUNDING = 2.0**-50
-# Digits of bounds that are compared: claims have 3 to 40.
+# Decimal digits of compared bounds: claims have 3 to 40.
 _DIGITS = 60
-# Binary exponents beyond which a number is not written as a decimal: at 2^17 it has 40,000 digits,
-# which take milliseconds.
+# Binary exponent beyond which no decimal is written: at 2^17 it has 40,000 digits.
 _FARTHEST_EXPONENT = 1 << 17
-# Upper bound for all positive numbers with a smaller exponent: it is larger than 2^-(2^17).
+# Upper bound on all positive numbers with a smaller exponent: it is larger than 2^-(2^17).
 _LEAST = Decimal("1E-39000")
 
 
@@ -47,8 +45,8 @@ def enclose(
     Parameters
     ----------
     proof
-        Any numbers in the ranges that its record states. Bad numbers give wide bounds, never false
-        ones.
+        Proof with any numbers in the ranges that its record states. Bad numbers give wide bounds,
+        never false ones.
     parts
         Losses, and how often each is used.
     epsilon
@@ -70,7 +68,7 @@ def enclose(
 def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
     """Return the probability that no loss is infinite, and the losses given that none is.
 
-    They are above those of the mechanisms, or below them.
+    The returned losses are above the losses of the mechanisms, or below them.
     """
     finite, given = arb(1), []
     for loss, times in parts:
@@ -83,10 +81,10 @@ def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
 
 
 def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
-    """Return the loss of the largest or the least probabilities that were rounded to those given.
+    """Return the loss at the largest or the least probabilities that round to the given ones.
 
-    A larger sampling probability tells more: a sample can be sampled again. So do larger weights of
-    the means that a single mean of the other mixture is not, by the lemma of Neyman and Pearson.
+    A larger sampling probability reveals more: a sample can be sampled again. So do larger weights
+    of the means that a single mean of the other mixture is not, by the lemma of Neyman and Pearson.
     Mixtures on both sides are of a sampling probability that is exact.
     """
     factor = 1 + _ROUNDING if above else 1 - _ROUNDING
@@ -99,9 +97,6 @@ def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
         for side in (loss.numerator, loss.denominator)
     )
     return replace(loss, numerator=p, denominator=q)
-
-
-# -- decimals
 
 
 def decimal_bounds(lower: Ball, upper: Ball, digits: int = _DIGITS) -> tuple[Decimal, Decimal]:
@@ -122,7 +117,7 @@ def relative_width(lower: Decimal, upper: Decimal) -> float:
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:
     """Return the probability that is nearest to an exact ball, as a rounded decimal.
 
-    One that is tiny is not written to its last bit.
+    A tiny probability is not written to its last bit.
     """
     above = rounding == ROUND_CEILING
     if not point.is_finite() or not 0 < point < 1:

@@ -1,4 +1,4 @@
-"""Which mechanisms can a certificate cover? Elementary events, and their form in documents.
+"""Elementary events that a certificate can cover, and their form in documents.
 
 >>> from dpcal.accountants import events
 >>> item = Mechanism(events.GaussianDpEvent(2.0), 3)
@@ -33,11 +33,11 @@ _COVERED = (
     "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and "
     "claims of (epsilon, delta) or permute-and-flip"
 )
-# Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
+# Most values of a discrete Laplace loss, with a law that is computed in full.
 _MOST_VALUES = 1 << 16
 # Most parameters of a list, such as the components of a mixture of Gaussians.
 _MOST_PARAMETERS = 1 << 8
-# Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
+# Most uses of one mechanism: sums of counts stay below 2^76, and powers take 76 squarings.
 _MOST_USES = 1 << 62
 _ANSWERS = (
     events.GaussianDpEvent,
@@ -45,7 +45,7 @@ _ANSWERS = (
     events.DiscreteLaplaceDpEvent,
     events.DiscreteGaussianDpEvent,
 )
-# A batch that is drawn at random, about which a few of these mechanisms answer.
+# Random batches, with a few of these mechanisms as answers.
 _ON_BATCHES = (
     events.PoissonSampledDpEvent,
     events.SampledWithoutReplacementDpEvent,
@@ -79,7 +79,7 @@ class Mechanism:
 
 
 def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
-    """Return the different mechanisms that an event composes; refuse those that no proof covers."""
+    """Return the different mechanisms of an event; refuse mechanisms that no proof covers."""
     found = leaves(event).items()
     others = [(leaf, count) for leaf, count in found if not isinstance(leaf, events.NoOpDpEvent)]
     return tuple(Mechanism(_written(leaf), count) for leaf, count in others)
@@ -105,14 +105,14 @@ def is_rounded(event: DpEvent) -> bool:
 
 
 def values_of(event: Any) -> float:
-    """Return the number of values or components from which a covered event is priced."""
+    """Return the number of values or components that the cost of a covered event takes."""
     if type(event) in _ON_BATCHES:
         return sum(map(values_of, leaves(event.event)))
     if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
     if isinstance(event, events.MixtureOfGaussiansDpEvent):
         return len(event.sensitivities)
-    # That of an event which no price covers may be anything.
+    # An event that is not covered may have any sensitivity.
     shift = getattr(event, "sensitivity", 1)
     discrete = isinstance(event, events.DiscreteLaplaceDpEvent) and isinstance(shift, int | float)
     return shift if discrete else 1
@@ -121,7 +121,7 @@ def values_of(event: Any) -> float:
 def _is_covered(event: Any) -> bool:
     """Return whether the dominating pair of an event follows from its parameters in balls.
 
-    The price checks the ranges of parameters.
+    The computation of the cost checks the ranges of parameters.
     """
     if type(event) in _ON_BATCHES:
         found = leaves(event.event)
@@ -130,16 +130,13 @@ def _is_covered(event: Any) -> bool:
     if isinstance(event, events.SampledWithReplacementDpEvent):
         return isinstance(event.event, events.GaussianDpEvent)
     if isinstance(event, events.UnequalAllocationDpEvent):
-        # The price gathers no groups, and scales no probabilities.
+        # Covered only if the cost is computed without gathering groups or scaling probabilities.
         rows = [(sigma, m, chance) for sigma, m, chance in event.groups if chance > 0]
         alike = {(sigma, chance / m) for sigma, m, chance in rows if m}
         if len(alike) != len(rows) or math.fsum(row[2] for row in rows) != 1:
             return False
     most = _MOST_VALUES if type(event) in _ANSWERS else _MOST_PARAMETERS
     return type(event) in (*_ANSWERS, *_OTHERS) and values_of(event) <= most
-
-
-# -- in documents
 
 
 def _value(value: Any, name: str) -> Any:
@@ -152,7 +149,7 @@ def _value(value: Any, name: str) -> Any:
 
 
 def _event_of(value: Any, name: str) -> DpEvent:
-    """Return the event of a document. A mechanism that is not monotone does not say so."""
+    """Return the event of a document; the entry ``monotone`` is absent where it is false."""
     given = dict(value) if isinstance(value, Mapping) else {}
     cls = _CLASSES[schema.choice(*_CLASSES)(given.pop("type", None), "type")]
     entries = {each.name: _value for each in attr.fields(cls)}

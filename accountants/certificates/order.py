@@ -9,9 +9,9 @@ R is the product of the ratios of all uses, and min(K, R) is concave in each of 
 each. *Lemma.* If R'_1, ..., R'_n are independent, and E g(R'_i) >= E g(R_i) for all i and all
 concave g that rise, then E min(K, R') >= E min(K, R). *Proof.* Put in one R'_i after another: given
 the others, min(K, R) is such a function of it. Hence a lower bound on delta, at every epsilon and
-in both directions, if mass is *gathered* in groups, each moved to a node at or above its mean; and
-an upper bound if mass is *spread* to two points with its mean kept, of which one may be 0 or
-infinity.
+in both directions, if mass is *gathered* in groups, and each group is moved to a node at or above
+its mean. An upper bound follows if mass is *spread* to two points with its mean kept; one of the
+points may be 0 or infinity.
 
 The nodes are exp(offset + k step). Laws of independent uses multiply as polynomials. A law of too
 many nodes is made twice as coarse, by the same two moves.
@@ -48,17 +48,17 @@ __all__ = [
     "spread",
 ]
 
-# Most nodes of any law, and nodes above its mean that a group is raised by before it is given up.
+# Most nodes of any law; and nodes above its mean by which a group is raised before it is lost.
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
-# Bits that a mass must have before a group may begin with it.
+# Bits of accuracy of a mass with which a group may begin.
 _LEAST_BITS = 30
-# Mass under P of a largest ratio that is a node.
+# Mass under P above which a largest ratio becomes a node.
 _ATOM = 0.02
 
-# Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
-# one ball if these are equal.
+# Masses under Q and P of outcomes, and the logarithms of their least and largest ratio: the same
+# ball if these are equal.
 Cell = tuple[Ball, Ball, Ball, Ball]
-# Masses by the places of their nodes; None is that of infinity.
+# Masses by the places of their nodes; None is the place of infinity.
 Masses = defaultdict[int | None, Ball]
 
 
@@ -73,8 +73,7 @@ class Outcomes:
     at
         A logarithm of a ratio that is a node.
     left, right
-        Masses under Q and P of outcomes with smaller ratios than those of all cells, and with
-        larger ones.
+        Masses under Q and P of outcomes with smaller ratios than all cells, and with larger ratios.
     """
 
     cells: list[Cell]
@@ -131,7 +130,6 @@ class Law:
         while other.step < one.step:
             other = other.coarser()
         factor = arb_poly(one.masses)
-        # A square takes half of the time.
         by = factor if other is self else arb_poly(other.masses)
         product = factor * by
         return replace(
@@ -158,11 +156,11 @@ class Law:
     def trimmed(self, tail: float) -> Law:
         """Return the law without nodes at either end that have at most this mass together.
 
-        Above, their mass goes to the ratios 0 and infinity; below, to the least node that is kept,
-        and to the largest one, with as much from those before it as keeps the mean.
+        Above, their mass goes to the ratios 0 and infinity. Below, it goes to the least and the
+        largest node that are kept. Nodes before the largest one give as much mass as keeps the
+        mean.
         """
         low, (q, p) = self._end(range(len(self.masses)), tail)
-        # What was cut off at one end is not cut off again.
         high, (r, s) = self._end(range(len(self.masses) - 1, low - 1, -1), tail)
         masses = self.masses[low : high + 1]
         kept = replace(self, first=self.first + low, masses=masses)
@@ -200,7 +198,7 @@ class Law:
         step = self.step
         coarse = replace(self, step=2 * step, first=first // 2)
         if self.above:
-            # What is between two nodes goes to the upper one with this share.
+            # The upper node takes this share of the mass between two nodes.
             share = 1 / (step.exp() + 1)
             moved = arb_poly(masses) * arb_poly([1 - share, 1, share])
             return replace(coarse, masses=[moved[k] for k in range(1, len(masses) + 2, 2)])
@@ -209,7 +207,7 @@ class Law:
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
         """Return the law below with cells, of masses under Q and P, gathered on nodes.
 
-        These are a little above those of the law, so that what is at a node is not above it.
+        These nodes are a little above the nodes of the law, so that no mass at a node is above it.
         """
         law = replace(self, offset=self.offset + _tiny())
 
@@ -229,7 +227,7 @@ class Law:
                     gain = K * beyond.expm1() if forward else -(-beyond).expm1()
                     total += mass * arb.max(gain, arb(0))
             return total
-        # Masses may add up to more than 1, as each is rounded up: that makes the bound smaller.
+        # Masses are rounded up and may add up to more than 1, which only makes the bound smaller.
         most, scale = (K, one) if forward else (one, K)
         kept = (mass * arb.min(most, scale * log.exp()) for log, mass in self.logs())
         return 1 - most * self.lost - sum(kept, arb(0))
@@ -244,7 +242,7 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
         if times & uses:
             found = law if found is None else found.times(law, share).at_most(nodes)
         uses *= 2
-        # What is cut off one factor is cut off all of them.
+        # Mass that is cut off one factor is cut off all factors.
         law = law.times(law, share * min(1.0, uses / times)).at_most(nodes)
     return law if found is None else found.times(law, share).at_most(nodes)
 
@@ -268,7 +266,8 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
                 found[place] += mass * (1 - share)
                 found[place + 1] += mass * share
                 return
-        # As much at 0 as a ratio may be below the node, so that the rest of its mean is above it.
+        # As much mass goes to 0 as the ratio may be below the node: the mean of the rest stays
+        # above it.
         more = arb(abs(over).upper())
         less = arb.min(more, arb(1))
         found[nearest] += mass * (1 - less)
@@ -277,7 +276,6 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
 
     left = (*outcomes.left, None, outcomes.cells[0][2])
     right = (*outcomes.right, outcomes.cells[-1][3], None)
-    # Cells reach from a ratio of 0 to infinity.
     for q, p, u, v in (left, *outcomes.cells, right):
         if u is v:
             put(u, q)
@@ -323,13 +321,13 @@ def _raised(mass: Ball, log: Ball) -> tuple[Ball, Ball]:
 def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
     """Return the grid with a node at the mean of all ratios that are nearly the least one.
 
-    Rare samples tell nearly always as little. What is left of such a group, up to the next node
-    above it, must have as much beyond that node to be gathered with.
+    With rare samples, most ratios are nearly the least one. The rest of such a group, up to the
+    next node above it, needs as much mass beyond that node to be gathered with.
     """
     losses = np.array([float((p / q).log().mid()) for q, p in cells])
     of_q = np.array([float(q.mid()) for q, _ in cells])
     chosen = [len(cells) - 1]
-    # No mass is above a largest ratio, to be gathered with.
+    # Above a largest ratio there is no mass to gather with.
     if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
         step = float(empty.step.mid())
         beyond = losses - float(empty.offset.mid()) - step
@@ -356,7 +354,7 @@ def gathered(
     found, near, zero = Masses(int), 1 - 4 * _tiny(), arb(0)
 
     def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
-        """Return the first node above a group, and the group; what is far above all is lost."""
+        """Return the first node above a group, and the group; far above all nodes it is lost."""
         most = p if p > 0 else arb(p.upper())
         if not (q > 0 and most > 0):
             return None, None, q, p
@@ -388,7 +386,7 @@ def gathered(
 
 
 def _share(about: Ball) -> Ball:
-    """Return an exact number in [0, 1] that is not below a ball but for its own end."""
+    """Return an exact number that is not below a ball, brought into [0, 1]."""
     exact = arb(about.mid()) + 8 * arb(about.rad())
     return arb(arb.max(arb.min(exact, arb(1)), arb(0)).mid())
 
@@ -399,7 +397,7 @@ def _is_known(mass: Ball) -> bool:
 
 
 def _on_nodes(found: Masses, empty: Law) -> Law:
-    """Return a law with masses added; one that bounds nothing if its nodes are too far apart."""
+    """Return a law with masses added; it bounds nothing if its nodes are too far apart."""
     lost = empty.lost + found.pop(None, arb(0))
     places = [place for place in found if place is not None]
     first, last = min(places, default=0), max(places, default=0)

@@ -1,4 +1,4 @@
-r"""What can one use of a mechanism tell? Its outcomes in balls, above and below, by family.
+r"""Outcomes of one use of a mechanism in balls, above and below its ratio, by family.
 
 A mechanism's outputs are cut into cells, where the logarithm of the ratio of P to Q passes the
 nodes of a grid.
@@ -50,9 +50,9 @@ __all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "point
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
-# Points of the table in which the outputs of a loss are looked up.
+# Points of the table of a loss by its outputs.
 _TABLE = 1 << 13
-# Nats of the least mass that outputs are followed to, where the tail is 0.
+# Nats of the least mass to which outputs are followed if the tail is 0.
 _MOST_NATS = 3000.0
 
 
@@ -70,7 +70,7 @@ class Limits:
     tail
         Mass in [0, 1) that cells and laws may leave out, roughly.
     top
-        Logarithm of a ratio above which outcomes are not told apart.
+        Logarithm of a ratio: outcomes with larger ratios are not distinguished.
     """
 
     step: Annotated[float, positive]
@@ -99,14 +99,14 @@ class Pair(ABC):
 
     @abstractmethod
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
-        """Return outcomes whose ratio is above that of the pair in convex order, or below it.
+        """Return outcomes with a ratio above the pair's in convex order, or below it.
 
-        Where there are more, they are told apart by a ``step`` of the logarithm of their ratio.
+        If there are more outcomes, a ``step`` of the logarithm of their ratio separates them.
         """
 
     @abstractmethod
     def span(self, limits: Limits) -> float:
-        """Return the distance of the extreme losses that are told apart, in doubles."""
+        """Return the distance of the extreme losses that are distinguished, in doubles."""
 
     def cells(self, limits: Limits) -> float:
         """Return the number of cells, roughly."""
@@ -117,13 +117,10 @@ class Pair(ABC):
         return FUNCTION * self.work_of_cell * self.cells(limits)
 
 
-# -- Gaussian mechanisms
-
-
 class Line(Pair):
     """Mixtures of Gaussians of one standard deviation, no mean of P below one of Q.
 
-    The ratio then grows along the outputs. Those below the ``floor`` are not told. With the
+    The ratio then grows along the outputs. Outputs below the ``floor`` are not reported. With the
     probability ``beyond`` an output under P is above all, where it counts.
     """
 
@@ -141,9 +138,9 @@ class Line(Pair):
         return self._log_weight(self.numerator, x) - self._log_weight(self.denominator, x)
 
     def _log_weight(self, mixture: Mixture, x: Ball) -> Ball:
-        """Return the log of a mixture's density at x, over that of a component with mean 0."""
+        """Return the log of a mixture's density at x, over a component's density with mean 0."""
         variance = self.sigma * self.sigma
-        # The form log(1 + sum of weights times expm1) keeps the digits of terms of small weight.
+        # The form log(1 + sum of weights times expm1) keeps the digits of terms with small weights.
         gain = sum(w * ((2 * x - a) * a / (2 * variance)).expm1() for a, w in mixture)
         return gain.log1p()
 
@@ -198,7 +195,7 @@ class Line(Pair):
 
     @staticmethod
     def _shares(ends: list[Ball]) -> list[Ball]:
-        """Return those of one normal law, as differences of the smaller tails."""
+        """Return the shares of one normal law, as differences of the smaller tails."""
         inner = ((z > 0, (z if z > 0 else -z).erfc() / 2) for z in ends)
         tails = pairwise([(False, arb(0)), *inner, (True, arb(0))])
         return [
@@ -219,7 +216,7 @@ class Line(Pair):
 
 
 class _FixedBatch(Pair):
-    """The Gaussian mechanism on a batch without replacement, of which a record is replaced.
+    """The Gaussian mechanism on a batch without replacement, where one record is replaced.
 
     Its pair has the losses of the sampled pair where they are positive, their mirror image, and an
     atom at 0. The sampled pair's loss is positive above the middle of its means.
@@ -249,15 +246,11 @@ class _FixedBatch(Pair):
         return Outcomes(cells, zero, (p, q), (q, p))
 
 
-# -- Laplace and discrete noise
-
-
 class _Laplace(Pair):
     """Laplace noise: losses with a density on (-a, a), a = 1 / scale, and an atom at either end."""
 
     def __init__(self, loss: Laplace) -> None:
         self.a = 1 / arb(loss.scale)
-        # That of the two atoms.
         self.spacing = 2 * self.a
 
     def span(self, limits: Limits) -> float:
@@ -315,7 +308,7 @@ def _response(loss: ResponseLoss) -> Pair:
     p, k = arb(loss.noise_parameter), arb(loss.num_buckets)
     own, other = 1 - p + p / k, p / k
     if loss.blank:
-        # Masses under P and Q of a record's answer, and of the others together.
+        # Masses under P and Q: of all other answers together, and of a record's own answer.
         pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
         low, high = ((a / b).log() for a, b in pairs)
         return _OfPoints(low, high - low, [q for _, q in pairs])
@@ -329,14 +322,13 @@ class _DiscreteGaussian(_OfPoints):
     def __init__(self, loss: DiscreteGaussian) -> None:
         self.sigma, self.sensitivity = loss.sigma, loss.sensitivity
         self.variance = arb(loss.sigma) ** 2
-        # That of two outputs.
         self.spacing = arb(self.sensitivity) / self.variance
 
     def _reach(self, limits: Limits) -> int:
         return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
 
     def cells(self, limits: Limits) -> float:
-        """Return the number of outputs that are told apart."""
+        """Return the number of outputs that are distinguished."""
         return 2 * self._reach(limits) + self.sensitivity + 1
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
@@ -364,9 +356,6 @@ def _theta_tail(x: int, variance: Ball) -> Ball:
     return first * arb(0.5, 0.5) / (1 - (-arb(x) / variance).exp())
 
 
-# -- from a loss to its pair
-
-
 @singledispatch
 def pair_of(loss: PrivacyLoss) -> Pair:
     """Return a loss in ball arithmetic, at the precision of python-flint's context.
@@ -388,7 +377,7 @@ pair_of.register(DiscreteGaussian)(_DiscreteGaussian)
 @pair_of.register
 def _(loss: Gaussian) -> Pair:
     if loss.below is not None:
-        # Of an epoch with so little noise, its Gaussian proves an upper end only.
+        # The Gaussian of an epoch with so little noise proves an upper end only.
         raise UnsupportedEvent(
             "No certificate covers random allocation with so little noise, got noise_multiplier="
             f"{loss.noise_multiplier!r}: certify a Gaussian for each epoch, which costs no less."
@@ -408,7 +397,7 @@ def _(loss: Any) -> Pair:
 
 @pair_of.register
 def _(loss: GaussianMixtures) -> Pair:
-    """Return the pair of two mixtures, of which weights sum to 1 by that of the least mean."""
+    """Return the pair of two mixtures; the weight of the least mean completes each sum to 1."""
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
         least = least_mean(side)

@@ -1,13 +1,13 @@
-r"""Which numbers is a proof about delta(epsilon) made of? Its interface, and how much work it is.
+r"""The interface of a proof about delta(epsilon): its numbers, its bounds, and its work.
 
 A proof is about one direction of a neighboring relation, in which losses are used several times
-each. Its numbers are hints: the interval is derived from them alone. Bad numbers make it wide,
-never wrong. The fields of a record are the entries of the JSON document, and each kind of proof is
-a record that bounds delta: :class:`~dpcal.accountants.certificates.contour.ContourProof` and
+each. Its numbers are hints: the interval is derived only from them. Bad numbers make it wide, never
+wrong. The fields of a record are the entries of the JSON document, and each kind of proof is a
+record that bounds delta: :class:`~dpcal.accountants.certificates.contour.ContourProof` and
 :class:`~dpcal.accountants.certificates.composed.OrderProof`.
 
 The unit of work is one product of complex balls at 128 bits within a product of matrices, about
-0.06 microseconds in 2024. The verifier rejects a document whose proofs together take more than
+0.06 microseconds in 2024. The verifier rejects a document if its proofs together take more than
 ``MAX_WORK`` units, which is about ten minutes on one core of such a machine.
 
 >>> from dpcal.accountants.certificates.composed import OrderProof
@@ -29,22 +29,18 @@ from dpcal.accountants.losses.base import Parts
 
 __all__ = ["BITS", "FUNCTION", "MAX_PARTS", "MAX_WORK", "MAX_WORK_OF_PROOF", "PRODUCT", "Proof"]
 
-# Precisions in bits that a verifier accepts. Fewer than 64 bits save no time; deltas of 1e-300 take
-# about 2,300 bits.
+# Precisions in bits that a verifier accepts: deltas of 1e-300 take about 2,300 bits.
 BITS = (64, 4096)
-# Units of work of all proofs of a document. The proofs of hard corners (rare large losses) have
-# 1e8 units each.
+# Units of work of all proofs of a document; proofs for rare large losses take 1e8 units each.
 MAX_WORK = 4e9
-# Units of work of one proof that the search proposes: about ten seconds.
+# Units of work of one proof of the search: about ten seconds.
 MAX_WORK_OF_PROOF = 1.5e8
-# Most different losses of a composition. Ten thousand different steps still have contours of
-# affordable work.
+# Most different losses of a composition: with 10,000 steps, a contour is still affordable.
 MAX_PARTS = 1 << 14
-# Power of the precision with which time grows, for products at 128 to 4,096 bits. The time of
-# functions grows more slowly.
+# Power of the precision with which the time of products grows, at 128 to 4,096 bits.
 _EXPONENT = 1.5
-# Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits), of
-# and of a product of two balls in Python, outside of a product of matrices.
+# Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits),
+# and of a product of two balls outside of a product of matrices.
 FUNCTION, PRODUCT = 25, 3
 
 
@@ -55,7 +51,7 @@ class Proof(ABC):
     Attributes
     ----------
     bits
-        Precision of the arithmetic in which it is checked.
+        Precision of the arithmetic in which the proof is checked.
     """
 
     NAME: ClassVar[str]
@@ -80,7 +76,8 @@ class Proof(ABC):
         Raises
         ------
         ArithmeticError, LookupError, ValueError
-            If its numbers are so bad that nothing follows, or if it is no proof about these losses.
+            If the numbers are so bad that nothing follows, or if the proof is not about these
+            losses.
         """
 
     def work(self, parts: Parts) -> float:

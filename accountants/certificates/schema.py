@@ -1,8 +1,9 @@
-"""How the entries of a JSON document are checked and read, by descriptions that are data.
+"""Readers that check the entries of a JSON document, from descriptions that are data.
 
 A reader takes a JSON value and the name that an error message gives it. It returns a Python value,
-or raises :class:`~dpcal.errors.CertificateRejected` with a sentence. That of one kind of JSON
-object has a reader for each entry; what must hold between entries, what is built of them checks.
+or raises :class:`~dpcal.errors.CertificateRejected` with a sentence. The reader of one kind of JSON
+object has a reader for each entry. The value that is built of the entries checks conditions between
+them.
 
 >>> interval = shape("an interval", dict, {"low": number(), "high": positive})
 >>> interval({"low": 1, "high": 2.5}, "interval")
@@ -30,12 +31,11 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 Reader = Callable[[Any, str], Any]
 
-# Entry of an event that is left out where it is false.
+# Entry of an event that is left out if it is false.
 MONOTONE = "monotone"
 # Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
-# Most characters of a document. A certificate of ten thousand different mechanisms has about 10
-# million characters, and 64 million take about a second to parse.
+# Most characters of a document: 64 million take about a second to parse.
 _MOST_CHARACTERS = 1 << 26
 
 
@@ -89,7 +89,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def shape(name: str, build: Callable[..., Any], entries: Mapping[str, Reader]) -> Reader:
     """Return the reader of a JSON object, which has exactly these entries.
 
-    ``build`` is called with their values as keyword arguments. What it raises is told by the name.
+    ``build`` is called with their values as keyword arguments. Its exceptions become rejections
+    under this name.
     """
 
     def read(value: Any, _: str) -> Any:
@@ -118,7 +119,6 @@ def document_of(value: Any) -> Any:
     """Return a record, an event, or a value in one, as JSON values; decimals become strings."""
     if is_dataclass(value):
         entries = {item.name: document_of(getattr(value, item.name)) for item in fields(value)}
-        # A record of one kind among several says which it is.
         return {"method": value.NAME, **entries} if hasattr(value, "NAME") else entries
     if isinstance(value, DpEvent):
         names = [item.name for item in attr.fields(type(value))]
@@ -178,9 +178,8 @@ def choice(*options: str) -> Reader:
 
 positive = number("a finite number > 0", lambda x: x > 0)
 not_negative = number("a finite number >= 0", lambda x: x >= 0)
-# A whole number stays whole, so that no digit of it is lost.
+# A whole number keeps all its digits.
 exact_number = _checked("a finite number", _is_number)
-# A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
 
 
@@ -196,5 +195,5 @@ def list_of(reader: Reader, least: int, most: int) -> Reader:
 
 
 def optional(reader: Reader) -> Reader:
-    """Return a reader of null, which becomes None, or of what another one reads."""
+    """Return a reader of null, which becomes None, or of the values of another reader."""
     return lambda value, name: None if value is None else reader(value, name)

@@ -12,7 +12,7 @@ so that the rule's error is at most 2 / (exp(2 pi abs(y) / H) - 1) times the int
 side (Trefethen and Weideman 2014, Theorem 5.1), for every t. As each term of the sum shrinks with
 t, the sum of absolute values at t bounds abs(M) everywhere beyond.
 
-The line is a part of the proof. A bad one makes the error large, and no enclosure false.
+The line is a part of the proof. A bad line makes the error large, but no enclosure false.
 
 >>> from dpcal.accountants.certificates.balls import workprec
 >>> transform = SampledGaussianTransform(SampledGaussian(0.1, 2.0, "remove"))
@@ -35,9 +35,9 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["LINE", "MAX_POINTS", "Line", "SampledGaussianTransform", "Transform", "sums_of_powers"]
 
-# Most points of a line, and the farthest place of one.
+# Most points of a line, and the farthest place of a point.
 MAX_POINTS, _FARTHEST = 1 << 16, 1 << 31
-# Most points that are multiplied together: those of the longest contours take about 100 MB.
+# Most points in one product: the longest contours take about 100 MB.
 _CHUNK = 1 << 10
 
 
@@ -133,7 +133,7 @@ class SampledGaussianTransform(Transform):
     def _error(self, line: Line, c: Ball) -> Ball:
         """Return a bound on the error of the rule at c + i t, t >= 0: quadrature and cut-off."""
         angle, one = arb(line.angle), arb(1)
-        # This is the square of the line's distance from the axis, in standard deviations of noise.
+        # Square of the line's distance from the axis, in standard deviations of the noise.
         square = (angle * self.sigma) ** 2
         on_line, on_edge = (square / 2).exp(), (2 * square).exp()
         if not self.removing:
@@ -147,9 +147,9 @@ class SampledGaussianTransform(Transform):
     def _integral(self, c: Ball, near: Ball, far: Ball) -> Ball:
         """Return a bound on the integral of phi w^p over given shares of two normal laws.
 
-        ``near`` is the share of the normal law around 0, ``far`` that of the one around p. By
-        convexity w^p <= 1 - q + q exp(p (2 x - 1) / (2 sigma^2)), for p >= 1 and for p <= 0; for p
-        <= 0 also w^p <= (1 - q)^p.
+        ``near`` is the share of the normal law around 0, and ``far`` is the share of the normal law
+        around p. By convexity w^p <= 1 - q + q exp(p (2 x - 1) / (2 sigma^2)), for p >= 1 and for p
+        <= 0; for p <= 0 also w^p <= (1 - q)^p.
         """
         bound = (1 - self.q) * near + self.q * ((c * c + c) / (2 * self.variance)).exp() * far
         return bound if self.removing else arb.min(bound, (1 - self.q) ** -c * near)

@@ -1,4 +1,4 @@
-"""Does a certificate hold? Every bound is proved again, from the numbers of the document alone.
+"""Verification of a certificate: every bound is proved again, from the document's numbers.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.certificates.certify import certify
@@ -10,11 +10,11 @@ Traceback (most recent call last):
     ...
 dpcal.errors.CertificateRejected: digest of the certificate must be ...
 
-A verifier trusts python-flint, the bounds that
-:mod:`~dpcal.accountants.certificates.enclosure` states, and the theorems behind
-:func:`dpcal.accountants.mechanisms.decompose.decompose`. It shares no code with the search for
-proofs; doubles choose where outputs of laws in convex order are cut, and no bound. No document
-keeps it busy for longer than :mod:`~dpcal.accountants.certificates.proofs` says.
+A verifier trusts python-flint, the bounds that :mod:`~dpcal.accountants.certificates.enclosure`
+states, and the theorems behind :func:`dpcal.accountants.mechanisms.decompose.decompose`. It shares
+no code with the search for proofs; doubles choose where outputs of laws in convex order are cut,
+and no bound. A document keeps a verifier busy no longer than
+:mod:`~dpcal.accountants.certificates.proofs` states.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 __all__ = ["verify_certificate"]
 
-# Most values and components of all mechanisms together, which are priced in floats before any proof
-# is checked. Four million take a few seconds.
+# Most values and components of all mechanisms: their costs in floats take a few seconds.
 _MOST_VALUES = 1 << 22
 
 
 def verify_certificate(
     document: str | Mapping[str, Any] | Certificate, *, most: float | None = None
 ) -> Certificate:
-    """Return a certificate after proving every bound again, from its numbers alone.
+    """Return a certificate after proving every bound again, only from its numbers.
 
     Parameters
     ----------
@@ -54,13 +53,13 @@ def verify_certificate(
     Returns
     -------
     Certificate
-        The certificate, whose claim holds.
+        The certificate; its claim holds.
 
     Raises
     ------
     CertificateRejected
-        If the document is malformed, was changed, claims more than its proofs give, or asks for
-        more work.
+        If the document is malformed, was changed, claims more than its proofs give, or needs more
+        work than ``most``.
     """
     if isinstance(document, Certificate):
         document = document.to_dict()

@@ -38,9 +38,9 @@ from dpcal.calibrate.papers.claims.verdicts import Verdict
 
 __all__ = ["Store", "decided", "default_store", "uncollected"]
 
-SECONDS = 60  # of processor for one claim in a child; the longest of the papers takes 2
-MEGABYTES = 2_000  # beyond what the child has at its start
-BATCH = 16  # claims of one child; to start one takes as long as to decide a claim
+SECONDS = 60  # seconds of processor time for one claim in a child; the papers need up to 2
+MEGABYTES = 2_000  # memory of a child in addition to its memory at the start
+BATCH = 16  # claims of one child; starting a child takes as long as deciding a claim
 _SOURCES = ("calibrate", "accountants", "_ext")
 _LIBRARIES = ("python-flint", "sympy", "numpy", "scipy", "mpmath")
 _OVER = f"it took more than {SECONDS} seconds of processor or {MEGABYTES} MB"
@@ -83,14 +83,11 @@ def decided(
     return [verdicts[k] for k in range(len(claims))]
 
 
-# ---------------------------------------------------------------------------------------- children
-
-
 def _in_children(
     claims: Sequence[Claim], indices: Sequence[int], processes: int
 ) -> Iterator[tuple[int, Verdict]]:
     """Yield verdicts as children find them; a child that ends costs the claim that it decides."""
-    fork, prove = multiprocessing.get_context("fork"), papers.prove  # loaded once, here
+    fork, prove = multiprocessing.get_context("fork"), papers.prove  # loaded once, before the fork
     waiting, running = list(indices)[::-1], dict[Connection, tuple[Any, list[int]]]()
     try:
         while waiting or running:
@@ -138,9 +135,6 @@ def _work(pipe: Connection, claims: Sequence[Claim], prove: Callable[[Claim], Ve
         limit(resource.RLIMIT_CPU, int(time.process_time()) + SECONDS)
         verdict = prove(claim)
         pipe.send((verdict.to_json(), verdict.seconds))
-
-
-# ------------------------------------------------------------------------------------------- store
 
 
 @contextmanager
@@ -226,7 +220,7 @@ class Store:
         return found
 
     def write(self, verdicts: dict[str, Verdict]) -> None:
-        """Add verdicts; those of other sources are left out."""
+        """Add verdicts; the file loses verdicts of other sources."""
         if not verdicts:
             return
         rows = self._documents()

@@ -47,16 +47,16 @@ __all__ = ["STATUSES", "Verdict", "prove"]
 
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
-_ORDERS = (2, 4, 8, 16, 32, 64)  # of divergences, where a claim about samples names none
+_ORDERS = (2, 4, 8, 16, 32, 64)  # orders of divergences, where a claim about samples names none
 _SHOWN = 1e-5  # relative distance from a whole number that six digits do not show
-_PRICED_POINTS = 3  # at which a claim about samples is priced; a certificate takes up to seconds
+_PRICED_POINTS = 3  # points for a certificate of a claim about samples; each takes up to seconds
 _EQUATIONS = ("identity", "definition", "balance", "units")
 _Point = Mapping[str, Fraction]
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
 
 
 def prove(claim: Claim, *, seconds: float = SECONDS) -> Verdict:
-    """Decide a claim whose settings have been resolved.
+    """Decide a claim with resolved settings.
 
     Parameters
     ----------
@@ -108,9 +108,6 @@ def _decide(claim: Claim, deadline: float) -> Verdict:
     if claim.kind == "private" and privacy.is_sampled(claim) and "renyi" not in claim.parts:
         return _decide_sampled(claim, where, deadline)
     return _decide_goals(claim, where, deadline)
-
-
-# ------------------------------------------------------------------------------------------- goals
 
 
 def _decide_goals(claim: Claim, where: _Point, deadline: float) -> Verdict:
@@ -227,9 +224,6 @@ def _short(value: Fraction) -> str:
     if near and 0 < abs(value - near) < _SHOWN * abs(near):
         return f"{near} {'+' if value > near else '-'} {float(abs(value - near)):.3g}"
     return shown(number(value), {})
-
-
-# ------------------------------------------------------------------------------------- other kinds
 
 
 def _decide_rate(claim: Claim, where: _Point, deadline: float) -> Verdict:

@@ -40,7 +40,7 @@ from dpcal.calibrate.papers.kernel.terms import Term, Undecided, require
 
 __all__ = ["recheck", "shown", "verdict_of"]
 
-_MOST_WORK = 5e8  # units of the check of a certificate; at most half a minute
+_MOST_WORK = 5e8  # units of work to check a certificate; at most half a minute
 
 
 def recheck(claim: Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:

@@ -300,9 +300,6 @@ def _schedules(schedule: Any) -> list[Schedule]:
     return [schedule] if isinstance(schedule, Schedule) else list(schedule)
 
 
-# --------------------------------------------------------------------------------------- rendering
-
-
 def _row(finding: Finding) -> str:
     mark = " " if finding.as_expected else "!"
     name, status = finding.claim.name, finding.verdict.status

@@ -83,7 +83,7 @@ def _schedule_of(found: Any, name: str) -> Schedule:
 
 @contextmanager
 def places(source: Any) -> Iterator[None]:
-    """Name the line of a file in errors about what the file says.
+    """Name the line of a file in errors about the file's content.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where should the contour of a proof run, and where may it stop? Chosen in floats.
+"""The choice of a contour and of its end for a proof, in floats.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -37,21 +37,21 @@ __all__ = ["choose_contour", "saddle"]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
-# Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
-# gives a valid proof, the best one the largest step.
+# Distances of the alias tilts from the contour, in widths of the integrand's peak. All give valid
+# proofs, and the best one gives the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Largest tilt of a loss that is never above epsilon, and a distance that stands for none.
 _LARGEST_TILT, _CLOSEST = 4096.0, 1e-300
-# Bits beside those for the digits of transforms, of which terms of samples lose some on their line.
+# Bits in addition to the digits of transforms; terms of samples lose some digits on their line.
 _BITS, _TERMS = 64, 1.25
-# Log of the factor by which transforms are more accurate than their powers must be.
+# Nats by which transforms are more accurate than their powers need.
 _SPARE_DIGITS = 3.0
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there.
 
-    Rays of random allocations are long at small tilts, so that theirs are 1 or more.
+    Rays of random allocations are long at small tilts, so that their tilts are 1 or more.
     """
 
     def equation(c: float) -> tuple[float, float, float]:
@@ -108,7 +108,7 @@ def _choose_nodes(parts: Parts, digits: float, c: float, step: float, log_floor:
 
 def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
     """Return a proof with its lines, at the precision they need, if it is of affordable size."""
-    # At a tilt of 0 below the contour, that line is for the bound beyond the contour.
+    # At a tilt of 0 below the contour, this line bounds the rest beyond the contour.
     asked = (
         (proof.tilt, (proof.nodes - 1) * proof.step),
         (proof.below or proof.tilt, 0.0),
@@ -117,7 +117,7 @@ def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
     found, nats = [], _TERMS * digits
     for loss, _ in parts:
         lines = tuple(line for each in asked if (line := line_of(loss, digits, *each)))
-        # Sums over one batch are accurate to what lies beyond their reach.
+        # Sums over one batch are accurate to the mass beyond their reach.
         reaches = (line.reach * line.step * loss.noise_multiplier for line in lines)
         nats = max(nats, *(reach**2 / 2 for reach in reaches)) if lines else nats
         found.append(lines)
@@ -129,9 +129,9 @@ def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
 
 
 def choose_contour(parts: Parts, epsilon: float, *, log_delta: float, width: float) -> ContourProof:
-    """Return a contour whose bounds on delta are about ``width`` apart, relative to a known one.
+    """Return a contour with bounds on delta about ``width`` apart, relative to a known delta.
 
-    The contour is that of the other direction where only this one has transforms.
+    If only the other direction has transforms, the contour is for that direction.
 
     Raises
     ------
@@ -150,12 +150,12 @@ def choose_contour(parts: Parts, epsilon: float, *, log_delta: float, width: flo
 
 
 def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -> ContourProof:
-    """Return a contour of which aliasing, truncation and quadrature have errors below this."""
+    """Return a contour with errors of aliasing, truncation and quadrature below this."""
     total = Total(parts)
     if total.upper > epsilon:
         c, peak_width = saddle(total, epsilon)
     else:
-        # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
+        # Delta is 0: a large tilt makes Chernoff's bound as small as is wanted.
         c = peak_width = min(log_error / (total.upper - epsilon - _CLOSEST), _LARGEST_TILT)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
     if not below < c < above:

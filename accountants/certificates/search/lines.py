@@ -1,4 +1,4 @@
-"""On which lines is a transform summed with the least work, to some digits? Chosen in doubles.
+"""Lines on which a transform is summed to some digits with the least work, in doubles.
 
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 >>> line = line_of(SampledGaussian(0.01, 1.0, "remove"), digits=20.0, c=3.0, far=10.0)
@@ -23,15 +23,15 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["line_of", "log_beyond"]
 
-# Largest angle of the line of a sampled Gaussian, and the distance from the real axis, in standard
-# deviations of the noise over the root of the digits, at which points times their digits are least.
+# Largest angle of the line of a sampled Gaussian; and its distance from the real axis with the
+# least work, in standard deviations of the noise over the root of the digits.
 _WIDEST, _DISTANCE = 1.3, 0.47
-# Least and largest angle of the ray of an epoch, and how far along the contour its saddle is. There
-# is the least work on 28 epochs; at a half, it is twice as much.
+# Least and largest angle of the ray of an epoch; and the place of its saddle along the contour,
+# with the least work on 28 epochs.
 _FLATTEST, _STEEPEST, _SADDLE = 0.37, 1.51, 0.1
 # Shares of the widest strips that are tried.
 _SHARES = np.arange(1, 32) / 32
-# Powers of L whose means bound what lies beyond the last point.
+# Powers of L: their means bound the rest beyond the last point.
 _POWERS = 2.0 ** np.arange(-2, 12, 0.5)
 # Nats by which means over a batch are more accurate than sums of their powers need.
 _SPARE_OF_MEANS = 6.0
@@ -69,7 +69,7 @@ def _of_sample(loss: SampledGaussian, digits: float, c: float) -> Line:
     convex = max(loss.log_mgf_bound(c) - value, 0.0)
     flat = max(min(c * loss.upper - value, 1e300), 0.0)
     fixed = digits + min(convex, flat)
-    # The growth of weights of an added record is like that of wider noise.
+    # The weights of an added record grow like the weights of wider noise.
     wide = math.hypot(sigma, math.sqrt(max(-power, 0.0)) / 2)
     angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide)
     turned = min(0.0, power) * math.log(math.cos(angle))
@@ -97,7 +97,7 @@ def _decay(loss: SampledGaussian, digits: float, c: float) -> tuple[Reals, Reals
 def _ray(loss: Any, digits: float, c: float, far: float) -> Line:
     """Return a ray for the values from c to c + i far, at the saddle of one of them."""
     angle = min(max(math.atan2(_SADDLE * far, c), _FLATTEST), _STEEPEST)
-    # What is least, or largest, is so at the first node or the last one: sizes are convex.
+    # Sizes are convex: the least and the largest are at the first or the last node.
     u, turned = np.array([0.0, far]), math.log(math.cos(angle))
     log_gamma, log_m = np.real(loggamma(c - 1j * u)), float(loss.cumulants([c])[0, 0])
     least = float((log_gamma + u * angle).min() + log_m)
@@ -112,13 +112,13 @@ def _ray(loss: Any, digits: float, c: float, far: float) -> Line:
     powers = _POWERS[c < _POWERS]
     drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
     spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
-    # A bound on E L^-n gives one on what is beyond a point, for each power n.
+    # For each power n, a bound on E L^-n bounds the rest beyond a point.
     bounds = powers * (drift / 2 + np.log(powers) - 1 - turned) + powers**2 * spread / 2
     ends = (bounds + np.log(1 / (powers - c) + step) - goal) / (powers - c)
     high = float(ends.min(initial=math.inf))
     if not low < high < math.inf:
         raise OutOfReach
-    # An error of a mean is multiplied by the other factors of the power, which fall as G does.
+    # The other factors of the power multiply an error of a mean, and fall as G does.
     batches = sum(group.batches for group in loss.groups)
     share = max(0.0, 1 - max(chance / m for _, m, chance in loss.groups))
     v, n = np.linspace(low, high, 65), _POWERS[:, None]

@@ -1,4 +1,4 @@
-"""On which grids are laws compared in convex order, and how finely? Found by trying.
+"""Grids on which laws are compared in convex order, found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> proof = next(order_proofs(((Laplace(2.0), 3),), 1.0, -2.7, 0.0, width=1e-2, rounded=False))
@@ -24,20 +24,20 @@ from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
 __all__ = ["order_proofs"]
 
-# Share of delta, times the width, that laws may cut off, and that nodes may add.
+# Shares of delta times the width: for mass that laws cut off, and for nodes.
 _CUT, _SHARE = 1 / 32, 1 / 2
-# Grids that are tried, and by how much the next one is finer: errors are squares of steps.
+# Most grids; limits and margin of the next step over this one: errors are squares of steps.
 _TRIES, _FINER, _SPARE = 4, (1 / 16, 0.7), 0.85
-# Width of the first try.
+# Least width of the first try.
 _FIRST = 1e-3
-# Bits beside those of delta, of its width and of uses.
+# Bits in addition to the bits of delta, of its width and of uses.
 _BITS = 112
-# Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, and
-# the least number, which takes no time.
+# Most nodes of a law over its nodes in a standard deviation of the loss; and the least number of
+# nodes, which takes no time.
 _REACH, _LEAST_NODES = 24, 1 << 10
-# Standard deviations of a normal loss in its delta at an epsilon of 0, where that is small.
+# Standard deviation of a normal loss over its delta at an epsilon of 0, if delta is small.
 _AT_ZERO = 2.5
-# Nats beyond which tails are not followed, and the logarithm of a delta that stands for 0.
+# Nats beyond which tails are cut, and the logarithm of a delta that stands for 0.
 _MOST_NATS, _SMALL = 3000.0, -50.0
 
 
@@ -46,8 +46,9 @@ def order_proofs(
 ) -> Iterator[OrderProof]:
     """Yield proofs on finer grids, until bounds are about ``width`` apart, relative to delta.
 
-    If delta is below the known one, they are so relative to that. If the known one is 0, rounding
-    leaves less than a target. None is yielded if none of affordable size says anything.
+    If delta is below the known one, the width is relative to the known one. If the known delta is
+    0, rounding leaves less than a target. No proof is yielded if none of affordable size has bounds
+    that are not trivial.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def order_proofs(
         if proof.work(parts) > MAX_WORK_OF_PROOF:
             return
         yield proof
-        # The laws are kept from when they were asked for.
+        # The laws are cached from the caller's use of the proof.
         lower, upper = enclose(proof, parts, epsilon, rounded=rounded)
         with workprec(proof.bits):
             size = arb.max(upper, arb(log_delta).exp())
@@ -87,16 +88,16 @@ def _first(
         # Outputs beyond all others are lost, not lowered.
         log_tail -= epsilon
     tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
-    # That of a normal loss with this delta.
+    # The standard deviation of a normal loss with this delta.
     far = math.sqrt(-2 * known)
     deviation = max(math.hypot(far, math.sqrt(2 * epsilon)) - far, _AT_ZERO * math.exp(known))
     variance = deviation**2
     tilt = max(epsilon / variance - 0.5, 0.0)
-    # A moment of a ratio grows by tilt (tilt + 1) / 2 of what the variance of its logarithm does.
+    # A ratio's moment grows by tilt (tilt + 1) / 2 times the growth of its logarithm's variance.
     allowed = _SHARE * max(width, _FIRST) / max(tilt * (tilt + 1) / 2, 1 / (4 * variance))
     step, nodes = math.sqrt(6 * allowed / count), _REACH * math.sqrt(variance / allowed)
     if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss | DiscreteGaussian):
-        # This law is exact as long as no mass moves.
+        # This law is exact if no mass moves.
         with workprec(BITS[0]):
             pair = pair_of(oriented(parts[0][0])[0])
             step = float(pair.spacing.upper()) * (1 + 1e-9)

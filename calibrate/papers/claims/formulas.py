@@ -43,9 +43,6 @@ _OPERATIONS: dict[type, Callable[[t.Term, t.Term], t.Term]] = {
 }
 
 
-# -------------------------------------------------------------------------------------------- text
-
-
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> t.Term:
     """Return the term of a text in Python's notation.
@@ -177,9 +174,6 @@ def _show_power(term: t.Term) -> tuple[str, int]:
 def _wrapped(term: t.Term, least: int) -> str:
     text, level = _show(term)
     return text if level >= least else f"({text})"
-
-
-# ------------------------------------------------------------------------------------------- sympy
 
 
 def term_of(value: Any) -> t.Term:

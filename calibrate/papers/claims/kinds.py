@@ -1,11 +1,11 @@
 """The kinds of claims: the goals that a claim of each kind is equivalent to.
 
 ===========  ======================================================================================
-kind         what it says
+kind         statement
 ===========  ======================================================================================
 identity     both sides are equal for all values of the symbols
 definition   an identity that repeats a definition on purpose: it locks a formula against changes
-balance      a setting equates two errors, one of which falls as the other rises
+balance      a setting equates two errors: one falls as the other rises
 bound        the left side is at most the right one, or less, on the domain
 loose        a bound that holds with a factor times its left side as well
 feasible     several conditions hold
@@ -13,7 +13,7 @@ rate         the left side is at most of the order of the right one
 units        an expression has a unit
 recursion    conditions hold for every value of a sequence, by induction
 private      Gaussian releases cost at most a budget
-enumeration  a program says yes in every case
+enumeration  a program confirms every case
 prose        a statement that no program decides
 ===========  ======================================================================================
 
@@ -79,11 +79,8 @@ def _loose(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> l
     return [Relation(t.ONE, "<", factor), Relation(t.ZERO, "<=", left), smaller]
 
 
-# ------------------------------------------------------------------------------------------- units
-
-
 def _powers(term: t.Term, units: Mapping[str, Any], same: list[Relation]) -> dict[str, t.Term]:
-    """Return the exponents of base units in a term, and add what makes it have a unit."""
+    """Return the exponents of base units in a term; add the conditions for it to have a unit."""
     head, *parts = term
     if head in ("num", "pi"):
         return {}
@@ -131,9 +128,6 @@ def _balance(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) ->
     return [*claim.pairs, *same, Relation(t.times(*powers), "<", t.ZERO)]
 
 
-# --------------------------------------------------------------------------------------- sequences
-
-
 def _at(claim: Claim, index: t.Term, value: t.Term) -> list[Relation]:
     """Return the conditions of a recursion at an index, about a value."""
     table = {claim.parts["of"]: value, claim.parts["over"]: index}
@@ -145,7 +139,7 @@ def _at(claim: Claim, index: t.Term, value: t.Term) -> list[Relation]:
 
 
 def _recursion(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
-    """Return the conditions about the first value, and those about the next value given one."""
+    """Return the conditions about the first value, and about the next value given one."""
     parts = claim.parts
     value, first = parts["next"], claim.pairs[0]
     if first.sign == "=":
@@ -180,9 +174,6 @@ def _sequence_text(claim: Claim) -> str:
     said, parts = ", ".join(pair.text() for pair in claim.pairs), claim.parts
     begin = f"{parts['over']} = {parts['start']}, {parts['start'] + 1}, ..."
     return f"{said} for {begin}: first {show(parts['first'])}, next {show(parts['next'])}"
-
-
-# ---------------------------------------------------------------------------------------- programs
 
 
 @dataclass(frozen=True)

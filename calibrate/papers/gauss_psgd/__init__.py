@@ -1,8 +1,8 @@
 """Second-order stationary points: Gauss-PSGD, Ada-DP-SPIDER, private model selection.
 
-A perturbed SGD whose escape phases are driven by the Gaussian noise of a private variance-reduced
-oracle. ``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the
-oracle alone equals alpha.
+A perturbed SGD: the Gaussian noise of a private variance-reduced oracle drives its escape phases.
+``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the oracle by
+itself equals alpha.
 
 >>> from dpcal.calibrate.papers.prover import prove
 >>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E5.printed")))

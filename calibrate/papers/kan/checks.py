@@ -1,4 +1,4 @@
-"""Programs that claims and errata of the paper name: loops, sums, and prices."""
+"""Programs that claims and errata of the paper name: loops, sums, and costs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _spectral(case: tuple[int, Fraction]) -> bool:
 
 
 def _first_is_worst(case: tuple[int, Fraction, int]) -> bool:
-    """Of all choices of k steps to take part in, the first k steps are the worst."""
+    """Return whether the first k steps are the worst of all choices of k steps to take part in."""
     size, rate, count = case
     worst = max(
         _sensitivity_squared(size, rate, chosen)

@@ -88,7 +88,7 @@ def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:
         t.require(count >= 0 or not base.contains(0), "no division by what may be zero")
         if not base.contains(0):
             return base ** int(count)
-        # The library has no value here. The powers of the ends, and zero, enclose all others.
+        # The library has no value here: the powers of the ends, and zero, enclose all others.
         ends: list[Any] = [end ** int(count) for end in (base.lower(), base.upper())]
         return ends[0].union(ends[1]).union(flint.arb(0)) if count else flint.arb(1)
     if count is not None and count > 0 and base >= 0 and not base > 0:

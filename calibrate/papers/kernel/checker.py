@@ -1,9 +1,8 @@
 """The checker: do the proofs of a claim prove it?
 
 It takes the goals from the claim, and uses the rules of ``rules.py`` and no part of the search. It
-is total: for any document it returns a sentence, within a time limit.
-Counterexamples, tried points and prices of accountants are not proofs; see
-:mod:`dpcal.calibrate.papers.recheck`.
+is total: for any document it returns a sentence, within a time limit. Counterexamples, tried points
+and an accountant's epsilon are not proofs; see :mod:`dpcal.calibrate.papers.recheck`.
 
 >>> from dpcal.calibrate.papers.claims.language import standalone
 >>> from dpcal.calibrate.papers.claims.notation import line
@@ -42,8 +41,8 @@ __all__ = [
     "witnessed",
 ]
 
-SECONDS = 20.0  # the longest check of the five papers takes below 2 seconds
-MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON
+SECONDS = 20.0  # the longest check of the five papers takes less than 2 seconds
+MOST_CHARACTERS = 2_000_000  # characters of a verdict's evidence as JSON
 
 
 def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) -> str:

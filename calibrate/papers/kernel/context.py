@@ -1,4 +1,4 @@
-"""Facts: what is known about symbols at every point of a domain.
+"""Known facts about symbols at every point of a domain.
 
 >>> from dpcal.calibrate.papers.kernel.terms import minus, number, symbol
 >>> context = Context({"x": "?"}, ((minus(symbol("x"), number(1)), False),))
@@ -73,7 +73,7 @@ class Context:
         for term, strict in self.facts:
             try:
                 forms.facts.append((forms.sum(term), strict))
-            except t.Undecided:  # a fact without a normal form is of no use to it
+            except t.Undecided:  # a fact is useless without a normal form
                 continue
         return forms
 
@@ -90,8 +90,6 @@ class Context:
     def look(self) -> None:
         """Raise Undecided if the time is over."""
         t.require(time.thread_time() < self.deadline, "a check within the time limit")
-
-    # ------------------------------------------------------------------------------ other contexts
 
     def moved(
         self, facts: Iterable[Fact], signs: Mapping[str, str], witness: Mapping[str, Any] | None
@@ -112,8 +110,6 @@ class Context:
         signs = {other: sign for other, sign in self.signs.items() if other != name}
         facts = ((t.substitute(term, {name: value}), strict) for term, strict in self.facts)
         return self.moved(facts, signs, self.witness)
-
-    # --------------------------------------------------------------------------- what is plainly so
 
     def holds(self, term: t.Term, strict: bool) -> bool:
         """Return whether a term, which must be defined, is plainly nonnegative or positive."""

@@ -38,7 +38,7 @@ Sum = dict[Monomial, Fraction]
 
 MOST_TERMS = 600
 MOST_DIGITS = 300
-HIGHEST = 12  # power of a sum that is multiplied out
+HIGHEST = 12  # largest power of a sum that is multiplied out
 LARGEST_PRIME = 10**4  # a product of larger primes stays whole: to find them may take too long
 _UNIT: Monomial = frozenset()
 _ZERO, _ONE = Fraction(0), Fraction(1)
@@ -68,13 +68,13 @@ class Normal:
         logs: Mapping[str, tuple[int, str]] | None = None,
     ) -> None:
         self.signs, self.deadline, self.logs = dict(signs), deadline, dict(logs or {})
-        self.facts: list[tuple[Sum, bool]] = []  # nonnegative, or positive
+        self.facts: list[tuple[Sum, bool]] = []  # sums >= 0 (False) or > 0 (True)
         self._cache: dict[t.Term, Sum] = {}
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
         self._numbers: dict[Any, bool] = {}
-        self._arguments: dict[Any, Any] = {}  # of extrema, in their first order
+        self._arguments: dict[Any, Any] = {}  # arguments of extrema, in their first order
 
     def sum(self, term: t.Term) -> Sum:
         """Return the normal form of a term."""
@@ -207,8 +207,9 @@ class Normal:
     def _content(self, total: Sum, whole: bool) -> tuple[Monomial, Fraction, Sum]:
         """Split off the monomial and the rational factor that all terms share.
 
-        Only positive atoms leave a base whose exponent is not whole; nonnegative ones do when
-        nothing else is in the base, because a rest of unknown sign would be undefined alone.
+        Only positive atoms leave a base with an exponent that is not whole. Nonnegative atoms leave
+        it when nothing else is in the base, because a rest of unknown sign by itself would be
+        undefined.
         """
         atoms = {atom for monomial in total for atom, _ in monomial}
         signs = {atom: self.atom_sign(atom) for atom in atoms} if not whole else {}
@@ -262,7 +263,7 @@ class Normal:
         return _collect(parts)
 
     def _log(self, atom: Atom) -> Sum:
-        """Return the logarithm of an atom; one of a symbol below 1 is that of its inverse."""
+        """Return the logarithm of an atom; for a symbol below 1, minus its inverse's logarithm."""
         way, _ = self.logs.get(atom[1], (1, "")) if atom[0] == "sym" else (1, "")
         if atom == _E:
             return {_UNIT: _ONE}
@@ -368,7 +369,7 @@ class Normal:
             if sign == "?" and _is_whole(exponent):
                 sign = "0+" if _fraction(exponent) % 2 == 0 else "?"
             elif sign == "?":
-                sign = "0+"  # a base whose exponent is not whole is nonnegative where it is defined
+                sign = "0+"  # a base with a fractional exponent is nonnegative where it is defined
             signs.append(sign)
         return "?" if "?" in signs else "0+" if "0+" in signs else "+"
 

@@ -1,8 +1,8 @@
 """The rules of proof: check that a tree of steps shows that a term is nonnegative or positive.
 
-A step is what a search found: a rule, its terms, and the steps inside of it.
-``docs/explanation/audit.md`` states each rule with its theorem. The check is total: it returns, or
-raises ``Undecided``.
+A step is the result of a search: a rule, its terms, and the steps inside of it. ``docs/explanation/audit.md``
+states each rule with its theorem. The check is total: it returns, or raises
+``Undecided``.
 
 >>> from dpcal.calibrate.papers.kernel.terms import encode, minus, number, plus, power, symbol
 >>> x = symbol("x")
@@ -63,9 +63,6 @@ def _rows(document: Any) -> list[tuple[t.Term, Any]]:
     return [(decode(part), step) for part, step in document]
 
 
-# ---------------------------------------------------------------------------------- sums, products
-
-
 def _terms(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
     """Conclude from the signs of the monomials of the normal form, or of it less one fact."""
     t.require(context.holds(term, strict), "a term of plain sign")
@@ -90,11 +87,8 @@ def _square(context: Context, term: t.Term, strict: bool, step: Step, depth: int
     context.require_equal(term, t.power(decode(step["root"]), t.number(2)))
 
 
-# ---------------------------------------------------------------------------------------- functions
-
-
 def bounds(term: t.Term) -> list[Fact]:
-    """Return bounds of a step function, absolute value, logarithm, or erfc of what is positive."""
+    """Return bounds of a step function, absolute value, logarithm, or erfc of a positive term."""
     head, a = term[0], term[1]
     if head == "floor":
         return [(t.minus(a, term), False), (t.minus(t.plus(term, t.ONE), a), True)]
@@ -181,9 +175,6 @@ def _derivative(context: Context, term: t.Term, strict: bool, step: Step, depth:
     t.require(not apart or ways, "a start apart")
 
 
-# -------------------------------------------------------------------------------- cases, new names
-
-
 def _absurd(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
     """Conclude anything from a fact and its opposite."""
     k = step["index"]
@@ -217,9 +208,6 @@ def _extremum(context: Context, term: t.Term, strict: bool, step: Step, depth: i
     for part, case in zip(extremum[1:], step["cases"], strict=True):
         inner = chosen(context, extremum, part)
         check(inner, t.replace(term, {extremum: part}), strict, case, depth)
-
-
-# -------------------------------------------------------------------------------------------- balls
 
 
 def _balls(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:

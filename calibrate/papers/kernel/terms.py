@@ -24,9 +24,9 @@ ARITY: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_UNARY, (1, 1)),
     "pi": (0, 0),
 }
-DEEPEST = 60  # levels of a term or a proof; deeper ones are refused before Python's stack is
+DEEPEST = 60  # levels of a term or a proof, within the limit of Python's stack
 LONGEST = 400  # digits of one number
-MOST_PARTS = 60_000  # of a term; a copy of a part counts again, since rules look at each copy
+MOST_PARTS = 60_000  # parts of a term; a copy counts again, since rules look at each copy
 MOST_DERIVED = 2_000  # parts of a term with a derivative, which has at most their square
 
 

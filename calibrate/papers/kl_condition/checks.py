@@ -1,4 +1,4 @@
-"""Programs that claims and errata of the paper name: loops, sums, and prices."""
+"""Programs that claims and errata of the paper name: loops, sums, and costs."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ __all__ = ["lowest"]
 
 Point = dict[str, Fraction]
 STARTS = 8
-EVALUATIONS = 200  # of one descent, for each symbol
-DIGITS = (2, 4, 8, 17)  # of the exact points, the simplest first
-_FARTHEST = 300.0  # a coordinate; its exponential and the square of this are floats
-_OUTSIDE = 1e4  # more than all gaps
-_TOUCHING = 1e-6  # a gap that may be zero
-_HUGE = Fraction(10) ** 390  # beyond all floats; evidence holds numbers of 400 digits
-_NEAR = 1e-9  # a distance from a closed end that may be zero
+EVALUATIONS = 200  # evaluations of one descent, for each symbol
+DIGITS = (2, 4, 8, 17)  # digits of the exact points, the simplest first
+_FARTHEST = 300.0  # largest coordinate; its exponential and the square of this are floats
+_OUTSIDE = 1e4  # larger than all gaps
+_TOUCHING = 1e-6  # largest gap that may be zero
+_HUGE = Fraction(10) ** 390  # larger than all floats; evidence holds numbers of 400 digits
+_NEAR = 1e-9  # largest distance from a closed end that may be zero
 
 
 def lowest(claim: Claim, goal: Relation) -> Iterator[Point]:
@@ -51,7 +51,7 @@ def lowest(claim: Claim, goal: Relation) -> Iterator[Point]:
 
 
 def _candidates(gap: _Gap, ranges: Mapping[str, Range]) -> Iterator[Point]:
-    with contextlib.suppress(*FAILURES):  # a part that floating point does not have
+    with contextlib.suppress(*FAILURES):  # a part has no value in floats
         yield from _descents(gap, ranges)
     for base in (_HUGE, 1 / _HUGE):
         for far in (*([name] for name in ranges), list(ranges)):

@@ -29,7 +29,7 @@ from dpcal.calibrate.papers.search.samples import may_hold
 __all__ = ["Search"]
 
 Strategy = Callable[["Search", Goal], Proof | None]
-# In the order in which they are tried: those that take longer come later.
+# Strategies that take longer are tried later.
 STRATEGIES: tuple[Strategy, ...] = (
     *(products.by_terms, multipliers.by_multipliers, products.by_square, boxes.by_balls),
     *(reductions.by_logarithms, products.by_factors, reductions.by_fact, moves.by_zero),
@@ -63,7 +63,7 @@ class Search:
         key = (id(goal.context), goal.term, goal.strict)
         depth, proof = self._known.get(key, (limits.DEPTH + 1, None))
         if proof is None and depth > goal.depth:
-            self._contexts.append(goal.context)  # so that no other context takes its identity
+            self._contexts.append(goal.context)  # kept, so that no other context takes its identity
             proof = self._inequality(goal)
             if proof is None and time.thread_time() > self.deadline:
                 return None
@@ -147,14 +147,12 @@ class Search:
             self._consistent.add(id(self._wider[key]))
         return self._wider[key]
 
-    # ---------------------------------------------------------------------------------- strategies
-
     def _absurd(self, context: Context) -> Proof | None:
         """Find a fact that the others contradict, among the facts of the last split."""
         for index in range(len(context.facts) - 1, max(-1, len(context.facts) - 4), -1):
             fact, strict = context.facts[index]
             rest = Context(context.signs, (*context.facts[:index], *context.facts[index + 1 :]))
-            with suppress(*_FAILURES):  # all facts are asked first: their normal forms are known
+            with suppress(*_FAILURES):  # all facts come first: their normal forms are known
                 if all(c.holds(t.negative(fact), not strict) for c in (context, rest)):
                     return {"rule": "absurd", "index": index, "against": TERMS}
         return None

@@ -4,17 +4,17 @@
 True
 """
 
-DEPTH = 10  # of strategies inside of strategies; each adds 1 to 3
-# Up to these depths the search proves that parts are defined, factors a term, follows a slope,
-# and cuts an unbounded range.
+DEPTH = 10  # strategies inside of strategies; each adds 1 to 3
+# Depths up to which the search proves that parts are defined, factors a term, follows a slope, and
+# cuts an unbounded range.
 DEPTH_OF_DOMAINS = DEPTH_OF_FACTORS = 5
 DEPTH_OF_MOVES = 6
 DEPTH_OF_CUTS = 1
-SHARE = 0.35  # of the time that is left, which each strategy gets at the goal itself
+SHARE = 0.35  # share of the time left that each strategy gets at the goal itself
 BOXES = 2500  # parts of a box
-RATIOS = 4  # below one in a product
+RATIOS = 4  # ratios below one in a product
 NEGATIVES = 8  # terms that are bounded by such products
-# Largest degree, in the smallest root that occurs, and most terms of a quotient of polynomials that
-# is factored: below a second; factoring does not look at the clock.
+# Largest degree, in the smallest root that occurs, and most terms of a quotient of polynomials: it
+# is factored in less than a second, and factoring does not look at the clock.
 DEGREE = 64
 FACTORED = 200

@@ -25,7 +25,7 @@ __all__ = ["points", "within", "witness"]
 Point = dict[str, Fraction]
 _HUGE = Fraction(10) ** 30
 FIELD = 12  # points of the field's sizes, before others: a reader trusts a counterexample there
-USUAL = 24  # points of smaller sizes, next; most counterexamples lie at one of both
+USUAL = 24  # points of smaller sizes, next; most counterexamples are among these two kinds
 
 
 def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:

@@ -111,7 +111,7 @@ def _factor(search: Search, goal: Goal, part: Any) -> _Factor | None:
         if exponent == 1:
             return _Factor([(signed, proof)], sign)
         if strict and (exponent.is_Integer or sign == 1):
-            whole = exponent.is_Integer and exponent > 0  # such a power is multiplied out
+            whole = exponent.is_Integer and exponent > 0
             rows = [(signed if whole else t.power(signed, _term(exponent)), TERMS)]
             odd = sign == -1 and exponent % 2 == 1
             known = [[t.encode(signed), proof]]

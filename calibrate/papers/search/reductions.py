@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["by_fact", "by_logarithms", "by_tangents"]
 
 
-# -------------------------------------------------------------------------------------- logarithms
-
-
 def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""
     written = goal.context.normal.sum(goal.term)
@@ -55,7 +52,7 @@ def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
     high, low = map(normal.term, parts)
     if not (context.holds(high, True) and context.holds(low, True)):
         return None
-    # A sum stays as it is written, so that both sides have one logarithm of it.
+    # A sum stays as it is written: then both sides have the same logarithm of it.
     logs = [
         ("log", side) if len(part) > 1 else normal.term(normal.clear(normal.sum(("log", side))))
         for side, part in zip((high, low), parts, strict=True)
@@ -75,9 +72,6 @@ def _is_power(total: Sum) -> bool:
     return any(not isinstance(e, Fraction) for _, e in monomial)
 
 
-# ---------------------------------------------------------------------------------------- tangents
-
-
 def by_tangents(search: Search, goal: Goal) -> Proof | None:
     """Use the known bounds of functions, and log(a) >= 1 - 1/a, in the place of the functions."""
     rows = _written(goal.context, goal.term)
@@ -95,9 +89,9 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
     return None
 
 
-# A nonnegative factor, a function, and the place of a bound among those that the kernel knows.
+# A nonnegative factor, a function, and the place of a bound among the function's bounds in the
+# kernel.
 Gap = tuple[t.Term, t.Term, int]
-# The places of a lower and of an upper bound of each function.
 _PLACES = {"log": (0, 0), "erfc": (1, 0), "floor": (1, 0), "ceiling": (0, 1), "abs": (0, 1)}
 
 
@@ -129,9 +123,6 @@ def _coefficient(term: t.Term, part: t.Term) -> t.Term | None:
     except ArithmeticError:
         return None
     return None if name in t.symbols(slope) else slope
-
-
-# ------------------------------------------------------------------------------------------- facts
 
 
 def by_fact(search: Search, goal: Goal) -> Proof | None:

@@ -22,8 +22,8 @@ __all__ = ["FAILURES", "may_hold", "program"]
 
 _TRIED, _KEPT = 400, 24
 _AT_AN_END = 0.2  # share of the points that have a symbol at an end of its range
-_HIGHEST = 700.0  # an exponent whose exponential is a number
-_ERROR = 1e-9  # of a sum, relative to its largest addend
+_HIGHEST = 700.0  # largest exponent with a finite exponential in floats
+_ERROR = 1e-9  # error of a sum, relative to its largest addend
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": lambda x: math.exp(x) if x < _HIGHEST else math.inf,
     "log": math.log,

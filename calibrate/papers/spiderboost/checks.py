@@ -14,7 +14,7 @@ from dpcal.calibrate.papers.claims.kinds import Enumeration
 def depth_first(depth: int) -> list[str]:
     """Return the labels of a binary tree in depth-first order, without the root.
 
-    A label stands before those that continue it, as in a dictionary.
+    A label stands before labels that continue it, as in a dictionary.
     """
     levels = (itertools.product("01", repeat=k) for k in range(1, depth + 1))
     return sorted("".join(steps) for level in levels for steps in level)
