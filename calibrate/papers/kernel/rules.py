@@ -1,8 +1,8 @@
 """The rules of proof: check that a tree of steps shows that a term is nonnegative or positive.
 
-A step is the result of a search: a rule, its terms, and the steps inside of it. ``docs/explanation/audit.md``
-states each rule with its theorem. The check is total: it returns, or raises
-``Undecided``.
+A step is the result of a search: a rule, its terms, and the steps inside of it.
+``docs/explanation/audit.md`` states each rule with its theorem. The check is total: it returns, or
+raises ``Undecided``.
 
 >>> from dpcal.calibrate.papers.kernel.terms import encode, minus, number, plus, power, symbol
 >>> x = symbol("x")
