@@ -139,7 +139,7 @@ def api():
         titled("API", "="),
         "Every public function and class has a page. Import a name from its package, for example",
         "``from dpcal.accountants import epsilon``; the most common names are also names of",
-        "``dpcal`` itself. The pages of :doc:`tutorials </docs/tutorials/first_epsilon>` show how",
+        "``dpcal`` itself. The :doc:`tutorials </docs/tutorials/first_epsilon>` show how",
         "the names work together.\n",
     ]
     pages = {}
