@@ -49,7 +49,7 @@ MOVED = {
     "corpus": "python -m benchmarks.corpus of a clone",
     "select": "dpcal.optim.select_point in Python",
     "plot": "--plot FILE of epsilon, compare, samplers, attack",
-    "demo": "python -m benchmarks.demonstration of a clone",
+    "demo": "make run in a clone",
 }
 # Former names of options, accepted for one release.
 FORMER = {"--max-norm": "--max-grad-norm", "--records": "--n"}
