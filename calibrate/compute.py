@@ -27,7 +27,6 @@ from dpcal.calibrate.runs import rate_of
 
 __all__ = ["BatchRow", "BatchTable", "compare_batches"]
 
-# Number of compared batch sizes: all records, or the gradients of one step, halved nine times.
 _SIZES = 10
 
 

@@ -328,7 +328,6 @@ class SampledRun:
         return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {batches}"
 
 
-# Arguments that give each number of a sampler.
 _GIVEN_BY = {
     "rate": "sampling_probability (or n and batch_size)",
     "n": "n and batch_size",

@@ -43,7 +43,6 @@ GROUPS = {
 }
 COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
-# Commands that were removed, and their replacements.
 MOVED = {
     "schedule": "dpcal.calibrate.theorem_at in Python",
     "corpus": "python -m benchmarks.corpus of a clone",

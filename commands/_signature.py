@@ -40,7 +40,6 @@ Command = Callable[..., Any]
 
 # Products and quotients of two such numbers are within the range of doubles.
 LARGEST = 1e150
-# Options with other names than their parameters, and short names.
 NAMES = {
     "settings": ("--set",),
     "output": ("--output", "-o"),
@@ -275,7 +274,7 @@ def _choice(choices: Sequence[str]) -> Callable[[str], str]:
     return read
 
 
-# For a union of types, the first type listed here counts.
+# The first type listed here counts for a union of types.
 READERS: Mapping[Any, Callable[[str], Any]] = {
     Path: Path,
     Fraction: fraction,

@@ -29,7 +29,6 @@ __all__ = ["certify", "check"]
 # Relative width of the bounds that prove the epsilon of a report, and the relative difference that
 # rounding may leave.
 _NARROW, _ROUNDING = 1e-9, 1e-6
-# Files of the certificates in a report's folder, where not certificate.json.
 _FILES = {"held-out scores": "certificate-scores.json"}
 
 
@@ -245,7 +244,7 @@ def _claim(certificate: Certificate, both_sides: bool = False) -> str:
         # Bounds on epsilon are doubles, with up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
-    # A run bounded through a dominating one has lower bound 0, which is not worth a sentence.
+    # A run bounded through a dominating run has lower bound 0.
     least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
     return (
         f"{certificate.quantity} is {least}at most {upper} "

@@ -195,7 +195,7 @@ def _compared(
         warnings.simplefilter("ignore", DisagreementWarning)
         if epsilon is None:
             return dpcal.compare(run.event(), **how)
-        replace(run, noise_multiplier=1.0).event()  # names a missing argument before the search
+        replace(run, noise_multiplier=1.0).event()
         return dpcal.calibrate.compare(
             lambda sigma: replace(run, noise_multiplier=sigma).event(), epsilon=epsilon, **how
         )

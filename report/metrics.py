@@ -38,7 +38,6 @@ _Shares = Callable[[Reals, Reals], tuple[float, float | None]]
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
 BINS = len(EDGES) + 1
 _HALF = EDGES.index(0.5) + 1
-# Metrics in [0, 1].
 SHARES = ("auc", "recall", "false_alarms", "precision")
 
 # Places of the grid of scores: equal steps of asinh, up to this many scales from the center.

@@ -93,7 +93,7 @@ class Policy:
                 raise ValueError(f"policy has limits {', '.join(_LIMITS)}, got {name!r}.")
             try:
                 _LIMITS[name].check(**{name: value})
-            except TypeError as error:  # a wrong type is an error of the file
+            except TypeError as error:
                 raise ValueError(str(error)) from error
 
     @classmethod
@@ -181,5 +181,4 @@ def _all(found: Iterable[str]) -> list[str]:
     return sorted(set(found))
 
 
-# Names in a policy for held-out records without scores.
 _SCORED = {"left out": "none", None: "none"}

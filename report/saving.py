@@ -58,7 +58,6 @@ __all__ = [
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
-# Descriptions of a model's steps in its report.
 PRIVATE = "private, with a budget of its own"
 NOTHING = "learns nothing"
 NOT_PRIVATE = "learned from the records, and is not private"

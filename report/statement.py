@@ -110,7 +110,7 @@ def about_data(
     sizes = {**(counts or {}), "training_records": len(records)}
     sizes |= {} if owners is None else {"training_persons": len(np.unique(owners))}
     sizes |= {"held_out_records": len(held_out)}
-    if result.plan.public_n:  # a public number replaces their number
+    if result.plan.public_n:
         whose = "records" if owners is None else "persons"
         sizes = {f"public_training_{whose}": result.plan.n}
     return {

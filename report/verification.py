@@ -125,7 +125,6 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
         parts = []
         for document in documents:
             parts.append([*_by_silo(document["runs"]).values()])
-            # Held-out records of one report can be training records of another report.
             parts += [[[scores]] for scores in _scores_of(document)]
         costs = {id(run): priced(run)[0] for silos in parts for own in silos for run in own}
         relation = _one_relation(costs.values())
@@ -220,7 +219,7 @@ def priced(run: _Run) -> tuple[_Cost, bool]:
     """Return the plan of a run, or a ledger that exceeds it, and whether the plan covers it."""
     plan = Plan.from_json(json.dumps(run["plan"]))
     ledger = Ledger.from_json(json.dumps(run["ledger"]))
-    _ = ledger.event  # refuses an invalid ledger
+    _ = ledger.event
     try:
         check_ledger(ledger, plan, exact=False)
     except LedgerMismatch:

@@ -54,7 +54,6 @@ PIECES: Mapping[str, tuple[Callable[[Vector, int], Vector], int]] = {
     "bins": (bins, 16),
     "splines": (hats, 8),
 }
-# Pairs of random features.
 WAVES = 128
 # Norms of a column's pieces, and of all waves.
 PIECES_NORM, WAVES_NORM = REACH / 2, REACH
@@ -273,7 +272,6 @@ def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Ve
     if column.missing == "blank":
         return np.where(wrong, np.nan, values), np.ones(len(values), dtype=bool)
     if cells.dtype == pl.String:
-        # A cell with an unreadable number is wrong; an empty cell is missing.
         wrong |= gone & ~cells.is_null().to_numpy()
     if column.missing == "refuse":
         wrong |= gone

@@ -24,13 +24,10 @@ __all__ = ["draft", "drafts_one", "schema_of_numbers"]
 
 # More texts than this are not categories: each one costs a feature, and noise.
 _MOST_CATEGORIES = 30
-# Frequent marks of a missing cell, in addition to the empty text.
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 _NO_CATEGORY = "(missing)"
 
-# Names that data frames give to the numbers of their rows.
 ROW_NUMBERS = ("", "Unnamed: 0")
-# Names of columns with the number of a row, an id or a person.
 _ROW_NUMBER = re.compile(r"|index|level_0|row(_?(number|nr|id))?|unnamed: ?\d+", re.IGNORECASE)
 _PERSON = re.compile(
     r"(.*(^|[_ .-]))?(id|key|uuid|guid|ssn|mrn|nhs|person|patient|user|customer|client|member|"

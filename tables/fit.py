@@ -65,7 +65,6 @@ __all__ = [
 ]
 
 CLASSES = (0.0, 1.0)
-# Axis label for the contribution of a column, by loss.
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
 
 
@@ -414,7 +413,6 @@ def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
         figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
         return plot.svg(figure, title=title, description=about)
 
-    # Each point of these curves takes seconds.
     if not any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries):
         pictures["privacy-profile.svg"] = profile
     if curves := model.curves():

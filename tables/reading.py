@@ -226,7 +226,6 @@ class Source:
         with self._reading():
             frame = self._collected(set(numbers), kept)
             if frame is None:
-                # Spaces around a number are allowed; the error about another cell names its column.
                 frame = self._collected(set(), kept)
                 if self._decimal_comma:
                     texts = pl.col([*numbers]).str.replace(",", ".", literal=True)

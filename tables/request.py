@@ -33,7 +33,6 @@ from dpcal.tables.schema import Schema, described
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
-# Public constants of a loss that settings can give, in place of constants from ranges.
 PUBLIC = ("smoothness", "gap")
 # Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
@@ -44,7 +43,6 @@ _CHOICES = {
 # Optimizers that predicted errors choose from. Correlated noise is left out: no joint cost with the
 # query for the norm of rows is known.
 CHOICE = ("dpsgd", "noisy_gd")
-# Number of passes for samplers by epochs.
 _PASSES = 60.0
 # Largest standard deviation of the noise on the norm of rows, relative to the guess that the norm
 # replaces: longer rows still differ from shorter rows.
@@ -194,7 +192,7 @@ class Request:
     @property
     def constants(self) -> Constants:
         """Constants of the loss that the public ranges imply, or that were given."""
-        square = self.coding.square_bound + self.intercept  # bound on a record's squared norm
+        square = self.coding.square_bound + self.intercept
         target = self.schema.column(self.target)
         if self.loss == "logistic":
             weight = max(target.weights, default=1.0)

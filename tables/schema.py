@@ -34,7 +34,6 @@ from dpcal._internal.files import document_of, text_of
 __all__ = ["CURVES", "Column", "Schema", "described", "schema_of"]
 
 TYPES = ("number", "category", "class", "person", "drop")
-# Codings of a number whose effect is not a straight line; then all codings.
 CURVES = ("bins", "splines", "random")
 CODINGS = ("one-hot", "ordinal", *CURVES)
 MISSING = ("refuse", "drop-row", "impute", "blank")

@@ -70,7 +70,6 @@ def evaluate(
         return _left_out(reason)
     plan, group, how = result.plan, records.schema.group_size, how or "noisy"
     if records.labels:
-        # The spread of a linear model's scores is in proportion to the norm of its weights.
         grid: dict[str, Any] = {
             "center": model.intercept,
             "scale": float(np.linalg.norm(model.weights)),
@@ -86,7 +85,6 @@ def evaluate(
         try:
             found, noise, told = _noisy(result, asked, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
-            # The run is paid and released; only the scores are left out.
             return _left_out(f"the budget book does not allow them ({error})")
     if records.labels:
         first, second = found

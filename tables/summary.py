@@ -2,7 +2,7 @@
 
 >>> found = {"held_out": "none", "reason": "nothing is held out"}
 >>> scores_line(found)
-'held-out scores: not measured: nothing is held out'
+'held-out scores: not measured, because nothing is held out'
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HELD_OUT = {"noisy": "noisy, paid by the held-out records", "unprotected": "not 
 def scores_line(found: Mapping[str, Any]) -> str:
     """Return the line on the scores of held-out records, each with its standard error."""
     if "reason" in found:
-        return f"held-out scores: not measured: {found['reason'].rstrip('.')}"
+        return f"held-out scores: not measured, because {found['reason'].rstrip('.')}"
 
     def said(name: str, error: str, digits: str = ".3f") -> str:
         return with_error(found[name], found[error], digits, "{} (standard error {})")

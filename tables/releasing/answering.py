@@ -286,7 +286,6 @@ def _points(
     count = math.prod(size_of(axis, sizes) for axis in statistic.axes)
     low, high = statistic.range
     found = np.full((count, len(wanted)), np.nan)
-    # For each part of a cell's line: the places of the shares inside, and the shares at its ends.
     parts = [(0, len(wanted), 0.0, 1.0)]
     ends = np.stack([2.0 * np.arange(count), 2.0 * np.arange(count) + 1], axis=1)
     for _ in range(steps_of(statistic)):

@@ -95,7 +95,7 @@ class Condition:
             raise self._wrong(self.text) from None
         self._tree, none = tree, np.empty(0)
         used: dict[str, NDArray[Any]] = {}
-        self._rows(tree, lambda name: used.setdefault(name, none))  # refuses other expressions
+        self._rows(tree, lambda name: used.setdefault(name, none))
         self.columns = tuple(used)
 
     def holds(self, cells: Mapping[str, NDArray[Any]]) -> Kept:

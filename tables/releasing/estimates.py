@@ -199,7 +199,6 @@ def quantile_estimates(
     """
     low, high = statistic.range
     k = cuts.shape[1]
-    # Numbers of totals below and above each cut.
     sides = np.arange(1, k + 1), np.arange(k, 0, -1)
     failure = (1 - CONFIDENCE) / k
     found = []

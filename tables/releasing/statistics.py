@@ -247,7 +247,6 @@ def _numeric(kind: str, what: str, schema: Schema) -> dict[str, Any]:
     if found is None:
         raise ValueError(f"{kind} needs a column, got none.")
     if kind != "quantile" and found[2].strip():
-        # The name has several words.
         found = re.fullmatch(r"(.*)()", what, re.DOTALL)
         assert found is not None
     column = schema.column(unquoted(found[1]), "column of a statistic")
