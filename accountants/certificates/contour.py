@@ -46,7 +46,6 @@ MAX_NODES = 1 << 17
 # Functions of balls, with terms and errors: for a node of a contour, and for a point of a line.
 _OF_NODE, _OF_POINT = 6, 36
 
-# The lines of one transform: along the contour, and at the tilts below and above it.
 _ALONG, _BELOW, _ABOVE = range(3)
 # The variance of all Gaussian losses, and the transform of each other loss, its lines and its uses.
 Sums = tuple[Ball, list[tuple[Transform, tuple[Line, ...], int]]]

@@ -125,7 +125,6 @@ class Certificate:
         if self.delta is None and len(self.proofs) > 1:
             raise ValueError("proofs must be one if delta is null")
         if self.delta is not None and self.proofs:
-            # A lower bound of 0 on epsilon has no proof.
             *lower, upper = self.proofs
             if upper.upper > self.delta or any(each.lower < self.delta for each in lower):
                 raise ValueError(f"bounds on delta do not settle epsilon at delta = {self.delta!r}")

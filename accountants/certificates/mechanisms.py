@@ -45,7 +45,6 @@ _ANSWERS = (
     events.DiscreteLaplaceDpEvent,
     events.DiscreteGaussianDpEvent,
 )
-# Random batches, with a few of these mechanisms as answers.
 _ON_BATCHES = (
     events.PoissonSampledDpEvent,
     events.SampledWithoutReplacementDpEvent,

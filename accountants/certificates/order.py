@@ -242,7 +242,6 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
         if times & uses:
             found = law if found is None else found.times(law, share).at_most(nodes)
         uses *= 2
-        # Mass that is cut off one factor is cut off all factors.
         law = law.times(law, share * min(1.0, uses / times)).at_most(nodes)
     return law if found is None else found.times(law, share).at_most(nodes)
 

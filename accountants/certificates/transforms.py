@@ -133,7 +133,6 @@ class SampledGaussianTransform(Transform):
     def _error(self, line: Line, c: Ball) -> Ball:
         """Return a bound on the error of the rule at c + i t, t >= 0: quadrature and cut-off."""
         angle, one = arb(line.angle), arb(1)
-        # Square of the line's distance from the axis, in standard deviations of the noise.
         square = (angle * self.sigma) ** 2
         on_line, on_edge = (square / 2).exp(), (2 * square).exp()
         if not self.removing:
