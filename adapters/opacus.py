@@ -123,7 +123,7 @@ class Accountant(IAccountant):  # type: ignore[misc]
         rates = [*self._rates, *(rate for _, rate, steps in self.history if steps)]
         if not rates:
             raise UnsupportedEvent(
-                "The rate that steps are priced at is not known yet: check the loader after "
+                "The sampling rate of the steps is not known yet: check the loader after "
                 "make_private, or after a step."
             )
         found, least = loaders.check(loader), min(rates)

@@ -62,7 +62,7 @@ def verify(
     limits = None if policy is None else dpcal.report.Policy.read(policy)
     documents = [dpcal.report.read(path) for path in report]
     if delta is not None and len(documents) == 1:
-        raise ValueError("--delta is for several reports: one report has its own.")
+        raise ValueError("--delta is for several reports: a single report states its own delta.")
     tables, texts, changed = [], [], {}
     for folder, document in zip(report, documents, strict=True):
         rows = dpcal.report.verify(document)

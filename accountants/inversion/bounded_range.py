@@ -57,7 +57,7 @@ _MOST_TERMS = 16_000_000
 _LARGEST = 16.0
 # Smallest delta: underflow is below its rounding.
 _SMALLEST = 1e-280
-# Rounding in units: of one round, and of reading the result.
+# Rounding errors, in units in the last place: of one round, and of the last step.
 _PER_ROUND, _ONCE = 64, 1024
 
 

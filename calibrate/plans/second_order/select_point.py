@@ -310,7 +310,7 @@ class Power:
 
     @property
     def slack(self) -> float:
-        """Error of the released quotients v' H v, on either side."""
+        """Largest error of the released quotients v' H v, upwards or downwards."""
         return self.noise * self.tail
 
     def finds(self, mu: float, threshold: float) -> bool:
