@@ -62,7 +62,7 @@ def test_a_keyword_that_is_refused_costs_nothing(name, tmp_path, monkeypatch):
             assert not budget.charges, about
         gc.collect()
         assert not book.runs, keyword
-    assert refused >= {"callback", "callback_every", "noise"}
+    assert refused >= {"callback", "callback_every"}
 
 
 def refusal(run, *given, **options):

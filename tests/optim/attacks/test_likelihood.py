@@ -310,7 +310,7 @@ CASES = {
     "correlated, bins": Case(correlated("balls-in-bins"), **MORE),
     "descent": Case(planned(calibrate.noisy_gd, 2, steps=3), **SHORT),
     "differences": Case(planned(calibrate.spiderboost, 2, steps=12, batch_size=100), **SHORT),
-    "KL spider": Case(planned(calibrate.kl_spider, 2, **KL), 1_000, 12_000, 0.0, less=0.1),
+    "KL spider": Case(planned(calibrate.kl_spider, 2, **KL), 1_000, 24_000, 0.0, less=0.1),
     "proximal points": Case(
         planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 24_000, 0.0, less=0.1
     ),
