@@ -21,11 +21,13 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import comb
 
 from dpcal.accountants.correlated.mechanism import Plain
+from dpcal.accountants.rounding import UNIT
 from dpcal.accountants.samplers import MinSeparation, Sampler
 
-__all__ = ["Joining", "state_cap"]
+__all__ = ["TINY", "Joining", "binomials", "state_cap"]
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +36,20 @@ _MARGIN = 1e-9
 # Cells of the grid of states, which are rounded up; a state with a slower decay hardly leaves its
 # cell.
 _CELLS, _SLOWEST = 2**14, 0.997
+# Most tables of chances in the cache, about 1 kB each: one for each order and round of an epoch.
+_BINOMIALS = 2**14
+# Least probability of a possible count: rounding never makes it zero.
+TINY = 1e-300
+
+
+@lru_cache(maxsize=_BINOMIALS)
+def binomials(order: int, chance: float) -> Floats:
+    """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
+    f, n = np.ogrid[: order + 1, : order + 1]
+    possible = (n <= f) & ((n == 0) | (chance > 0)) & ((n == f) | (chance < 1))
+    # Each power and each coefficient is rounded as often as it has factors.
+    found = comb(f, n) * chance**n * (1 - chance) ** np.maximum(f - n, 0)
+    return np.where(possible, np.maximum(found * (1 + (6 * order + 8) * UNIT), TINY), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

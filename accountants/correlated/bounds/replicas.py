@@ -63,11 +63,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import comb
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
-from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
+from dpcal.accountants.correlated.bounds.joining import TINY, Joining, binomials, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT, exp_up
 
@@ -95,10 +94,6 @@ _FAR = 0.1
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
 _MARGIN = 1e-9
-# Most tables of chances in the cache, about 1 kB each: one for each order and round of an epoch.
-_BINOMIALS = 2**14
-# Least probability of a possible count: rounding never makes it zero.
-_TINY = 1e-300
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
 _LAST_TAIL = 600
 # Fewest rounds between two checks that sums have settled; a check takes as long as a round.
@@ -108,16 +103,6 @@ _SPAN = 16
 _SETTLED = 1e-13
 # Rounds with weights of their own, in units of bands plus period; all earlier rounds weigh alike.
 _OWN_ROUNDS = 32
-
-
-@lru_cache(maxsize=_BINOMIALS)
-def binomials(order: int, chance: float) -> Floats:
-    """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
-    f, n = np.ogrid[: order + 1, : order + 1]
-    possible = (n <= f) & ((n == 0) | (chance > 0)) & ((n == f) | (chance < 1))
-    # Each power and each coefficient is rounded as often as it has factors.
-    found = comb(f, n) * chance**n * (1 - chance) ** np.maximum(f - n, 0)
-    return np.where(possible, np.maximum(found * (1 + (6 * order + 8) * UNIT), _TINY), 0.0)
 
 
 @lru_cache(maxsize=2 * len(_ORDERS))
@@ -327,7 +312,7 @@ class ReplicaSum:
         if self.past is None:
             return chances
         counts = np.arange(self.order + 1) * self._energies[rounds][:, None, None]
-        return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), _TINY), 0.0)
+        return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), TINY), 0.0)
 
     @cached_property
     def products(self) -> tuple[Floats, NDArray[np.intp]]:
