@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import beta, norm
+from scipy.stats import binomtest
 
 from dpcal import calibrate, plot
 from dpcal.accountants import epsilon, events, matrix, trade_off
@@ -46,9 +46,7 @@ def scores(noise_multiplier, *, member, seed):
 
 def interval(hits, count):
     """Return Clopper and Pearson's interval of a rate."""
-    tail = (1 - CONFIDENCE) / 2
-    low = beta.ppf(tail, hits, count - hits + 1) if hits else 0.0
-    return low, beta.ppf(1 - tail, hits + 1, count - hits) if hits < count else 1.0
+    return binomtest(hits, count).proportion_ci(CONFIDENCE)
 
 
 def attacker():
@@ -118,7 +116,7 @@ def accountants():
     above.fill_between(steps, [each.lower for each in exact], true, color=BLUE, alpha=0.25)
     # The Gaussian limit of a composition (Dong, Roth and Su 2022), which is no bound.
     mu = SAMPLED * np.sqrt(steps * math.expm1(1.0))
-    limit = [_gaussian_epsilon(each) for each in mu]
+    limit = [epsilon(events.GaussianDpEvent(1 / each), delta=DELTA).upper for each in mu]
     rows = {"Gaussian limit": (limit, ":", RED)}
     for name, text, line in (("renyi", "RDP", "--"), ("pld", "PLD", "-."), ("prv", "PRV", "-")):
         most = 10**4 if name == "prv" else 10**6
@@ -153,17 +151,6 @@ def accountants():
         f"1, {SAMPLED:.0%} of the records a step, delta {DELTA:g}; dpcal's interval is the blue "
         f"line, narrower than its width."
     )
-
-
-def _gaussian_epsilon(mu):
-    """Return the epsilon of mu-Gaussian privacy at DELTA, by halving."""
-    low, high = 0.0, mu * mu + 20 * mu
-    for _ in range(100):
-        middle = (low + high) / 2
-        log_low = middle + norm.logcdf(-mu / 2 - middle / mu)
-        spent = norm.cdf(mu / 2 - middle / mu) - math.exp(log_low)
-        low, high = (middle, high) if spent > DELTA else (low, middle)
-    return high
 
 
 def utility(seeds=30, draws=2_000):
@@ -288,13 +275,7 @@ def false_claim():
     promised = epsilon(dpsgd(10.0, sampling_probability=0.1, steps=100), delta=delta).upper
     figure, axes = figure_and_axes("A claim that is false", height=4.4)
     found = 1 - trade_off(run, RATES).lower
-    claimed = np.minimum.reduce(
-        [
-            np.ones_like(RATES),
-            math.exp(promised) * RATES + delta,
-            1 - math.exp(-promised) * (1 - delta - RATES),
-        ]
-    )
+    claimed = 1 - trade_off(events.EpsilonDeltaDpEvent(promised, delta), RATES).lower
     axes.plot(100 * RATES, 100 * found, color=RED, linewidth=2)
     axes.plot(100 * RATES, 100 * claimed, color=BLUE, linewidth=2)
     axes.fill_between(100 * RATES, 100 * claimed, 100 * found, color=RED, alpha=0.15, linewidth=0)

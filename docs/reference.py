@@ -241,7 +241,6 @@ def example(name, docstring):
 
 def optimizers():
     """Return the page of the optimizers, from their rows."""
-    rows = {name: OPTIMIZERS[name] for name in OPTIMIZERS}
     lines = [
         "# Optimizers\n",
         "You can call every optimizer on this page in two steps: the plan builder of its name in",
@@ -265,9 +264,9 @@ def optimizers():
     lines += [
         f"| [`{name}`](#{name.replace('_', '-')}) | {escaped(row.summary)} | {escaped(row.problem)}"
         f" | {escaped(row.measure)} {escaped(row.rate)} |"
-        for name, row in rows.items()
+        for name, row in OPTIMIZERS.items()
     ]
-    for name, row in rows.items():
+    for name, row in OPTIMIZERS.items():
         note = " It is here for comparisons, and is not recommended." if row.comparator else ""
         if row.beaten:
             note += f" On convex losses take `{row.beaten}`, which ended lower at the same epsilon."
