@@ -59,6 +59,6 @@ def audit(
     text = report.explain(explain) if explain else report.render(format)
     document = json.loads(report.render("json"))
     if output is not None:
-        output.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        dpcal.report.replace_file(output, (text.rstrip("\n") + "\n").encode())
         text = f"written to {output}"
     return Answer(document, text.rstrip("\n"), 0 if report.ok else 1)
