@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         STYLES as STYLES,
         Curve as Curve,
         Line as Line,
+        attacker as attacker,
         profile as profile,
         trade_off_curve as trade_off_curve,
     )

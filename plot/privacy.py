@@ -46,6 +46,7 @@ __all__ = [
     "STYLES",
     "Curve",
     "Line",
+    "attacker",
     "profile",
     "trade_off_curve",
 ]
@@ -265,6 +266,36 @@ def trade_off_curve(
     if attacks or label:
         legend(axes, loc="upper right")
     caption(figure, curve.neighboring_relation)
+    return figure
+
+
+def attacker(curve: TradeOff, label: str = "") -> Any:
+    """Draw what an attacker can find: members, in percent, against false alarms.
+
+    Parameters
+    ----------
+    curve
+        The trade-off of a mechanism.
+    label
+        A text at the curve's largest distance from guessing.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = figure_and_axes("What an attacker can find out, at most", height=4.4)
+    alarms = 100 * np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
+    found = 100 * np.concatenate([[1.0 - curve.lower[0]], 1.0 - curve.lower, [1.0]])
+    axes.plot(alarms, found, color=BLUE, linewidth=2.0, zorder=3)
+    axes.fill_between(alarms, found, 100, color=MUTED, alpha=0.15, linewidth=0)
+    axes.plot([0, 100], [0, 100], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
+    note(axes, "impossible", (3, 97), (0, 0), color=INK, va="top")
+    note(axes, "guessing", (60, 60), (5, -5), color=MUTED, va="top")
+    far = int(np.argmax(found - alarms))
+    how: dict[str, Any] = {"color": BLUE, "ha": "right", "fontweight": "bold"}
+    note(axes, label, (alarms[far], found[far]), (-6, 6), **how)
+    ends: dict[str, Any] = {"xlim": (0, 100), "ylim": (0, 100), "aspect": "equal"}
+    axes.set(xlabel="false alarms, % of outsiders", ylabel="found, % of members", **ends)
     return figure
 
 

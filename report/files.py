@@ -43,6 +43,7 @@ FILES = frozenset(
         "release.csv",
         "sp800-226.html",
         "statement.html",
+        "what-an-attacker-can-find.svg",
         "privacy-profile.svg",
         "privacy-profile.png",
         "what-each-column-adds.svg",

@@ -28,6 +28,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from dpcal import plot
+from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
 from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
 from dpcal.optim import Result
@@ -396,25 +397,20 @@ def _parameters(model: Model) -> dict[str, Any]:
 
 
 def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
-    """Return functions that draw the privacy profile, and curves, if there are some."""
+    """Return functions that draw an attacker's limits, and curves, if there are some."""
     pictures: dict[str, Callable[[str, str], str]] = {}
 
-    def profile(title: str, about: str) -> str:
-        curve = plot.Curve.of(
-            plan.event,
-            f"epsilon = {plan.epsilon:g}",
-            target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
-            accountants=("characteristic", "renyi"),
-            neighboring_relation=plan.neighboring_relation,
-        )
-        return plot.svg(plot.profile(curve), title=title, description=about)
+    def attacker(title: str, about: str) -> str:
+        curve = trade_off(plan.event, neighboring_relation=plan.neighboring_relation)
+        figure = plot.attacker(curve, f"epsilon {plan.epsilon:g}")
+        return plot.svg(figure, title=title, description=about)
 
     def columns(title: str, about: str) -> str:
         figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
         return plot.svg(figure, title=title, description=about)
 
     if not any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries):
-        pictures["privacy-profile.svg"] = profile
+        pictures["what-an-attacker-can-find.svg"] = attacker
     if curves := model.curves():
         pictures["what-each-column-adds.svg"] = columns
     return pictures

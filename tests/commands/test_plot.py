@@ -64,6 +64,9 @@ def test_a_picture_made_in_python_says_what_it_is_of():
     assert "replace-one" in figure.get_supxlabel()
     curve = accountants.trade_off(event, [0.1, 0.5], **how)
     assert dpcal.plot.trade_off_curve(curve).get_supxlabel() == "replace-one"
+    found = dpcal.plot.attacker(curve, "sigma 2").axes[0].lines[0]
+    # The best attack on two Gaussians, one standard deviation apart, misses Phi(Phi^-1(1 - a) - 1).
+    assert found.get_ydata()[1:3] == pytest.approx(100 * norm.sf(norm.isf([0.1, 0.5]) - 1))
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page, installed, tmp_path):
 def test_a_data_owner_hands_over_what_can_be_verified(clinic, installed):
     folder, verified = clinic
     made = {path.name for path in (folder / "dpcal-report").iterdir()}
-    pages = {"statement.html", "sp800-226.html", "privacy-profile.svg"}
+    pages = {"statement.html", "sp800-226.html", "what-an-attacker-can-find.svg"}
     assert made == {"report.json", "model.json", *pages}
     assert (folder / "counts" / "statement.html").exists()
     assert "holds" in verified

@@ -15,7 +15,7 @@ from dpcal.commands import train as door
 from dpcal.tables import Schema, fit, reading
 
 TARGET = "--epsilon 1 --delta 1e-6"
-PAGES = {"statement.html", "sp800-226.html", "privacy-profile.svg"}
+PAGES = {"statement.html", "sp800-226.html", "what-an-attacker-can-find.svg"}
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +225,7 @@ def test_a_picture_that_fails_loses_no_run(cli, asked, tmp_path, monkeypatch):
     monkeypatch.setattr(dpcal.plot, "svg", lambda *_, **__: 1 / 0)
     status, _, err = cli.run(*asked, "--epochs 1")
     assert status == 0
-    assert "privacy-profile.svg could not be drawn" in err
+    assert "what-an-attacker-can-find.svg could not be drawn" in err
     pages = {"statement.html", "sp800-226.html"}
     assert names(tmp_path / "report") == {"report.json", "model.json", *pages}
     assert cli("verify", tmp_path / "report")
