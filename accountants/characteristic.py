@@ -81,9 +81,6 @@ _silent = np.errstate(under="ignore")
 Way = Callable[[], Bounds | None]
 
 
-# -- any losses
-
-
 @_silent
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta of one direction at an epsilon, any finite number >= 0."""
@@ -159,9 +156,6 @@ def _needs_less(direction: Direction, found: Bounds, log_delta: float) -> bool:
         return True
     given_finite = partial(finite_log_delta, epsilon=found.upper)
     return failure.log_delta(direction, given_finite).upper <= log_delta
-
-
-# -- finite losses
 
 
 def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
@@ -261,9 +255,6 @@ def _one_of_class(direction: Direction) -> Direction | None:
     return Direction(direction.name, parts)
 
 
-# -- many epsilons
-
-
 class DirectionProfile:
     """Log delta of one direction at many epsilons.
 
@@ -300,7 +291,6 @@ class DirectionProfile:
         lower, upper = failure.combine(self._log_finite, lower, upper)
         if self._below is not None:
             lower = np.minimum(self._below.log_bounds(points)[0], upper)
-        # Delta falls in epsilon, so a bound at one epsilon also holds on one side of it.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
         return lower[places], upper[places]

@@ -37,7 +37,6 @@ __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 # Error of a lower bound on delta by dp-accounting's transforms and truncations.
 _ROUNDING = 1e-12
-# Keywords of a grid of losses: its interval, and whether losses are rounded up.
 Points = dict[str, Any]
 
 
@@ -46,7 +45,6 @@ def _composed(
 ) -> Any:
     points = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
     total = builders.identity(**points)
-    # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
         if loss.below is not None and not pessimistic:
             raise UnsupportedEvent(f"The PLD backend does not price {loss!r} from below.")

@@ -64,7 +64,6 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 # Golden-section steps that refine a tilt to 1e-5, and its bound to the square of that.
 _SECTIONS = 20
 
-# From a tilt c and a bound on log M(c) + log chernoff(c) to the bound at this tilt.
 Cost = Callable[[Any, Any], Any]
 
 

@@ -23,8 +23,7 @@ __all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up", "sum
 UNIT = 2.0**-52
 # In nats; the exponential of a smaller number rounds to 0.
 _LOG_OF_SMALLEST = -745.0
-# The smallest positive double, a bound on exponentials that underflow. Between it and 2.2e-308 each
-# of two operations is wrong by up to as much.
+# The smallest positive double, which bounds exponentials that underflow.
 _SMALLEST = 5e-324
 
 

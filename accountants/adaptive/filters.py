@@ -63,7 +63,6 @@ from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
 
-# Default orders 1 + c of an odometer.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 # Golden-section steps: the logarithm of the order is known to 1e-5, the budget to ten digits.
 _SECTIONS = 29

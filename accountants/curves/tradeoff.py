@@ -57,9 +57,7 @@ __all__ = [
 
 NULLS = ("absent", "present", "either")
 
-# Epsilons of the first search for the smallest line.
 _FIRST_POINTS = 65
-# Epsilons of each further round, between the neighbors of the best one.
 _POINTS = 17
 _ROUNDS = 6
 

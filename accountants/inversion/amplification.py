@@ -140,9 +140,6 @@ def _both_ways(law: FiniteLaw, name: str, probability: float = 1.0) -> Pairs:
     return loss_of(law, name, probability), added
 
 
-# -- samples
-
-
 def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
@@ -202,9 +199,6 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
         return FiniteLaw(values, logs, failure)
 
     return loss_of(law.whole.changed(both_ways), f"a batch with share {q!r} for {name}", q)
-
-
-# -- epochs
 
 
 def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:

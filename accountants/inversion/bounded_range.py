@@ -48,8 +48,7 @@ __all__ = ["epsilon_by_recursion", "log_delta_by_recursion"]
 
 _METHOD = "adaptive recursion"
 
-# Range of the lattice's steps in one epsilon, powers of 2: the error falls with the square of their
-# number.
+# Range of the lattice's steps in one epsilon, powers of 2: errors fall with their square.
 _MOST_STEPS, _FEWEST_STEPS = 256, 8
 # Most terms of a recursion: about a tenth of a second.
 _MOST_TERMS = 16_000_000
@@ -99,7 +98,6 @@ def _profile(epsilon: float, times: int, bottom: int, top: int) -> _Profile | No
         between += (1 - r) * (p[1:] * up[:-1] + q[1:] * down[:-1])
         high = np.maximum((p * up + q * down).max(axis=0), between.max(axis=0))
     rounding = UNIT * (_PER_ROUND * times + _ONCE)
-    # V rises in u, and so may its bounds.
     low = np.maximum.accumulate(low * (1 - rounding))
     high = np.maximum.accumulate(np.minimum(high * (1 + rounding), 1.0))
     return _Profile(u, h, low, high)
@@ -116,7 +114,6 @@ def _profile_to(direction: Direction, epsilon: float) -> _Profile | None:
     (loss, times), *others = direction.parts
     if others or times < 2 or not isinstance(loss, BoundedRange) or loss.epsilon > _LARGEST:
         return None
-    # Two standard deviations of the composed loss, in units of epsilon.
     wide = math.isqrt(times - 1) + 1
     bottom = wide * (math.ceil(min(epsilon / loss.epsilon, times) / wide) + 2)
     return _profile(loss.epsilon, times, min(bottom, times), min(2 * wide, times))

@@ -41,8 +41,7 @@ from dpcal.accountants.losses.base import OutOfReach, Parts, PrivacyLoss, Reals
 
 __all__ = ["Beyond", "split"]
 
-# Width of a cut relative to the loss: a tilt for a delta of exp(-s) multiplies the rest beyond a
-# cut of relative width b by exp((s b)^2 / 2), so b is at most _TILTED / (5 + s).
+# Width b of a cut over the loss: at delta exp(-s) the rest grows by up to exp((s b)^2 / 2).
 _LOSSES, _TILTED = 0.15, 1.3
 # Log of the relative share of a law beyond a cut that lies below all cells of its bound.
 _BELOW_CELLS = -800.0

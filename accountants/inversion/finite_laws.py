@@ -53,8 +53,7 @@ __all__ = [
 
 Places = NDArray[np.intp]
 
-# Intervals of a density: with ten steps at q = 0.1 of Laplace noise of scale 1, both ends of
-# epsilon are 3e-7 apart.
+# Intervals of a density: ten Laplace steps at q = 0.1 then have ends of epsilon 3e-7 apart.
 _INTERVALS = 1024
 # Candidate points for the intervals, over their number.
 _FINER = 8
@@ -159,9 +158,6 @@ class FiniteLaw:
         require_kept(step, down, self.down.values, self.down.log_reference, up=False)
 
 
-# -- laws of losses
-
-
 @singledispatch
 def law_of(loss: PrivacyLoss) -> FiniteLaw:
     """Return the law of a loss as finitely many values.
@@ -254,7 +250,6 @@ def _(loss: Gaussian) -> FiniteLaw:
 
 def _log_between(x: Reals) -> Reals:
     """Return the logs of the standard normal probabilities between neighboring points."""
-    # On the right the upper tails keep the digits.
     left = x[1:] <= 0
     low, high = np.where(left, x[:-1], -x[1:]), np.where(left, x[1:], -x[:-1])
     tails = special.log_ndtr(high), special.log_ndtr(low)
@@ -283,9 +278,6 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
         np.concatenate([-values[::-1], some, values]),
         np.concatenate([(logs + values)[::-1], some and [middle], logs]),
     )
-
-
-# -- profiles
 
 
 def law_of_profile(
@@ -327,9 +319,6 @@ def lower_hull(points: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[Any, Any]]
     return hull, slopes
 
 
-# -- sums
-
-
 def gathered(law: FiniteLaw, most: int = _MOST) -> FiniteLaw:
     """Return a law with at most about ``most`` values: itself, or one rounded up and down."""
     found = _gathered(law, most)
@@ -368,7 +357,6 @@ def _spread(mean: float, scale: float, low: float, high: float, count: int) -> R
     first, last = (math.asinh((end - mean) / unit) for end in (low, high))
     points: Reals = mean + unit * np.sinh(np.linspace(first, last, count))
     points[0], points[-1] = low, high
-    # Far from 0 the closest points may round to one.
     return np.unique(np.clip(points, low, high))
 
 

@@ -35,8 +35,7 @@ __all__ = ["log_moments", "log_sums", "require_kept", "rounding_of"]
 
 # Powers of exp(l) in the sums that are compared: masses of Q and P, and two convex in the ratio.
 _POWERS = np.array([0.0, 1.0, 2.0, -1.0])
-# Relative error of a sum over the size of exponents, and the least such size: values of a chain
-# that are taken as one differ by 2^-47 of the largest, and powers are at most 2.
+# Relative error over the size of exponents, which differ by 2^-47 in a chain; the least size.
 _ERROR, _LEAST_SIZE = 2.0**-44, 64.0
 
 

@@ -37,8 +37,7 @@ Epochs = tuple[tuple[Allocation, int], ...]
 
 _BALLS = Module("dpcal.accountants.inversion.puts")
 _METHOD = "contour in balls"
-# Seconds of contours; where they take longer, finite laws answer within a few thousandths of
-# epsilon.
+# Seconds of contours; finite laws answer sooner, within a few thousandths of epsilon.
 _SECONDS = 7.5
 # Nats from delta down to errors, and width of log delta of a guess that was small enough.
 _NATS, _NARROW = 26.0, 1e-9

@@ -47,7 +47,6 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["Ball", "Ray"]
 
-# python-flint has no type annotations.
 Ball = Any
 
 # Candidate shares of a strip's width, and powers of 1 / L over b.

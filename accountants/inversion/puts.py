@@ -42,17 +42,13 @@ from dpcal.accountants.rounding import next_up
 
 __all__ = ["Epochs", "Put"]
 
-# Losses of adding a record, and their counts.
 Epochs = tuple[tuple[Allocation, int], ...]
 
-# Negative real parts of the lines, over the first one: so many reciprocals of the loss' standard
-# deviation. Nodes are fewest where the peak of the integrand is about as wide as its distance from
-# the pole.
+# Lines over the first one, in reciprocals of the loss' standard deviation: few nodes are needed.
 _LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
-# Nats that cancel at the ends of a block of nodes with one ray; seconds from which other lines are
-# tried.
+# Nats that cancel at the ends of a block of nodes; seconds from which other lines are tried.
 _CANCELLED, _LONG = 30.0, 0.3
 _OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
 # Tilts, over b, of bounds on aliases.

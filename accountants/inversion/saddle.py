@@ -17,13 +17,11 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["increasing_root", "log_chernoff"]
 
-# Value, slope and integral at a point.
 Equation = Callable[[float], tuple[float, float, float]]
 
 # The largest tilt, as a loss of 1e-12 cannot be told from 0, and most evaluations.
 _LARGEST, _EVALUATIONS = 1e12, 200
-# Tolerance of a root for a contour: every bound holds on any contour, and the peak of this one is
-# within a factor of exp(5e-5) of the smallest.
+# Tolerance of a root: its contour's peak is within a factor of exp(5e-5) of the smallest.
 _COARSE = 0.01
 # Tilt from which no search goes back: a rule serves it, or none does.
 _SURE = 8.0

@@ -43,8 +43,7 @@ _cut = lazy.Module("dpcal.accountants.inversion.cut")
 _TIGHT = 1e-6
 # Smallest and largest estimate of an epsilon, and its error in logarithms.
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
-# Most cuts that are moved with the root, and relative distance of a root that needs no further
-# move.
+# Most cuts that are moved with the root, and relative distance that needs no further move.
 _CUTS, _NEAR = 6, 0.02
 # Relative distance of the sides of a root by Brent's method: a thousand units.
 _SIDES = Stop(relative=1e-13)

@@ -34,8 +34,7 @@ Floats = NDArray[np.float64]
 _CELLS = 200_001
 _SUM_CELLS = 40_001
 _PLACES = 1 << 15
-# Standard deviations of an answer, and of a sum of scores, that these cover, and most steps of a
-# score: what is beyond is folded back, and rare scores may be large beside usual ones.
+# Standard deviations of an answer and of a sum of scores, and most steps of a score.
 _REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 14
 # Groups in one standard deviation of a loss, and most groups; masses of a group over their error.
 _FINE, _MOST, _SURE = 40, 2000, 1e3
@@ -121,7 +120,6 @@ def scored(
     n = np.linspace(-_REACH, _REACH + max(shifts), _SUM_CELLS)
     edges = np.concatenate([[-np.inf], n, [np.inf]])
     g = score(np.concatenate([[n[0]], 0.5 * (n[1:] + n[:-1]), [n[-1]]]))
-    # Differences of the smaller tail keep digits.
     laws = [
         np.where(z[:-1] > 0, -np.diff(ndtr(-z)), np.diff(ndtr(z)))
         for z in (edges - shift for shift in shifts)
@@ -142,7 +140,6 @@ def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> A
     seen = p > each
     p, q = p[seen] - each, np.maximum(q[seen], 0.0) + each
     places = _places(p, q, error)
-    # A sum of n numbers is wrong by less than n units.
     units = np.bincount(places) * UNIT
     first = np.bincount(places, p) * (1 - units) - error
     second = np.bincount(places, q) * (1 + units) + error

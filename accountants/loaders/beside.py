@@ -27,8 +27,7 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["beside"]
 
-# Shares of a delta, or of an epsilon, that the claims of all runs take; several runs leave little,
-# because their claims are most of the price.
+# Shares of a delta, or of an epsilon, that all claims take; several runs leave little.
 _OF_DELTA, _OF_EPSILON, _OF_MANY = (0.5,), (0.5, 0.8), (0.95,)
 
 

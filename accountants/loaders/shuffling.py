@@ -66,8 +66,7 @@ _SHARE = 0.02
 _MARGIN = 1 + 1e-9
 # Groups of numbers of clones, and the probability that there are more than in the last one's start.
 _GROUPS, _RARE = 32, 1e-3
-# Nats by which errors of a contour lie below a slack, which is a share of delta; and about the most
-# seconds that it takes.
+# Nats by which a contour's errors lie below a slack, a share of delta; its seconds, at most.
 _NATS, _SECONDS = 6.0, 8.0
 # Norm above which no shuffle gains: alpha would be too small for a clone.
 _LARGEST_NORM = 2.0
@@ -180,7 +179,6 @@ def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
     chance = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return math.inf
-    # The mean of 1 / (C + 1).
     share = -math.expm1(T * math.log1p(-chance)) / (T * chance)
     mu = math.sqrt(E * min(math.expm1(min(sigma**-2.0, 600.0)) * share, sigma**-2.0))
     return log_gaussian_delta(epsilon, mu)[0] - math.log(delta)
@@ -231,9 +229,6 @@ def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -
             break
         best = near * _MARGIN
     return best
-
-
-# -- answers
 
 
 def epsilon(

@@ -36,8 +36,7 @@ __all__ = ["SubsetBelow"]
 
 # The number M of values of Z. The time of the sums grows with it.
 _VALUES = 2**13
-# Relative rounding of the laws of Z. The error is below 1e-11 for each of up to 60 convolutions of
-# 8192 values and for the masses of a cell, and t times as large for a t-th power.
+# Relative rounding of the laws of Z: 60 convolutions and a cell's masses, 1e-11 each.
 _ROUNDING = 1e-8
 # Rounding of a running sum of so many masses of total 1.
 _ERROR = _VALUES * UNIT

@@ -358,5 +358,4 @@ NO_LOSS = _NoLoss()
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
-# Losses that add up, and their counts.
 Parts = tuple[tuple[PrivacyLoss, int], ...]

@@ -30,16 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FURTHER", "SHIFT", "Cut", "NormalTail"]
 
-# Upper limits on the width of a cut, in standard deviations: itself; over the distance in which the
-# exponent of the likelihood ratio changes by the share, times the loss there if it is above 1; and
-# over that in which the normal density falls.
+# Most width of a cut: in standard deviations, and over distances in which its law changes.
 _DEVIATIONS, _DENSITIES = 0.4, 0.7
-# Distance from a cut, in its widths, from which all of a point lies below it: what is missing is
-# below 1e-26 on the real line, and a factor of exp(9 / 2) larger on lines up to three widths away.
+# Distance from a cut, in widths, from which a point lies below it up to 1e-26.
 _WHOLE = 10.75
-# Distances of the shifted line and of the strip of the rule from the real one, in widths.
-# The transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
-# 2), 90-fold, which costs the same factor in rounding. The error of the rule falls until 4.85.
+# Distances of the shifted line and of the rule's strip, in widths; shares grow by exp(SHIFT^2 / 2).
 SHIFT, FURTHER = 3.0, 4.85
 # Distances beyond the cut at which a law may end, in widths: 1e-19 of a point is left there.
 _ENDS = np.append(0.0, np.linspace(9.0, 80.0, 143))

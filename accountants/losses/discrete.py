@@ -241,7 +241,6 @@ def hockey_stick(
     return float(top) + math.log(total), error + 32 * UNIT + moved / total
 
 
-# Values, log probabilities under P, relative error of a probability, size of the values' terms.
 _Sum = tuple[Reals, Reals, float, float]
 
 

@@ -92,9 +92,7 @@ class HalfLine:
         return y, weights, left_out
 
 
-# The first rule is for real tilts, the second for lines on which every factor exp(i t L) shrinks.
-# The image of either strip lies where abs(w) >= 1, for every scale below the bounds in _scale, so
-# that negative powers of w are bounded by 1, however large they are.
+# Real tilts, and lines on which every exp(i t L) shrinks; on both strips abs(w) >= 1.
 _REAL = HalfLine(slope=0.0, strip=0.7, first=-14.5)
 _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
 

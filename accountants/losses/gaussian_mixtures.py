@@ -39,11 +39,9 @@ Mixture = tuple[tuple[float, float], ...]
 
 # Up to so many points numbers are wider than doubles, which takes ten times as long.
 _MOST_EXACT = 10_000
-# Standard deviations from the origin up to which closed forms are computed: log delta is below
-# -500,000 further out, where a bound by moments is as close.
+# Standard deviations to which closed forms are computed: log delta is below -500,000 further out.
 _FARTHEST = 1e3
-# Largest growth, in nats, of an integrand up to the far edge of the strip: the strip is narrowed
-# until it holds, and the bound on the rule's error has room for exp(4).
+# Most growth of an integrand to the strip's edge, in nats: the rule's bound has room for exp(4).
 _MAX_GROWTH = 8.0
 _MOST_NARROWED = 60
 

@@ -25,8 +25,7 @@ __all__ = ["LARGEST_ANGLE", "LOG_TOLERANCE", "MOST_POINTS", "RANGE", "spaced", "
 LOG_TOLERANCE = math.log(1e-19)
 # Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21.
 RANGE = 9.5
-# Largest angle of a shifted line, in radians; the rule's error is bounded at twice the angle, below
-# the end of the strip at pi.
+# Largest angle of a shifted line, in radians: twice it is below the strip's end at pi.
 LARGEST_ANGLE = 1.5
 # Most points of a quadrature, 20 ms a tilt; with more the caller takes a closed form.
 MOST_POINTS = 400_000

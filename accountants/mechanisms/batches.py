@@ -54,17 +54,12 @@ __all__ = ["is_sum"]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
-# Values that each of two laws keeps before they are added, for up to so many sums (a second each);
-# for more sums they are fewer, with as much work in all.
+# Values of each of two laws before they are added, for up to so many sums, a second each.
 _FEW, _MOST_SUMS = 2048, 4
 # Most answers of one mechanism about one batch: the rounding of a mass times this is small.
 _MOST_ANSWERS = 10**12
-# Relative rounding of each mass, per answer: half a unit in the last place of logarithms up to 256
-# nats.
+# Relative rounding of a mass, per answer: half a unit of logarithms up to 256 nats.
 _ROUNDING = 2.0**-46
-
-
-# -- Poisson samples
 
 
 def _thinned(event: events.PoissonSampledDpEvent, relation: str) -> events.DpEvent | None:
@@ -141,9 +136,6 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     return remove, add[0] if add else remove
 
 
-# -- batches of a fixed size
-
-
 def _full_batch(
     event: events.SampledWithoutReplacementDpEvent, relation: str
 ) -> events.DpEvent | None:
@@ -218,9 +210,6 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
     return loss, loss
 
 
-# -- epochs in which each record draws a batch
-
-
 def _epoch(event: events.AllocatedDpEvent, relation: str) -> events.DpEvent | None:
     """Return the mechanism on a single batch of every record, and the epoch of Gaussian noise."""
     batches, inner = validate.count(batches=event.batches), event.event
@@ -262,9 +251,6 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
     laws = _laws(event, relation)
     with _refusing(event, relation):
         return amplification.allocated(laws[0], count_of_batches(event.batches), repr(inner))
-
-
-# -- what is answered about a batch
 
 
 def _all_are(event: events.DpEvent, *kinds: str) -> bool:
@@ -318,7 +304,6 @@ def _costly_sums(loss: PrivacyLoss, times: int) -> int:
     """Return about how many sums of laws of many values are formed for a loss that adds up."""
     given = loss.when_finite
     size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
-    # On a lattice, a sum has as many values as both parts together.
     on_lattice = isinstance(given, LatticeLoss | DiscreteGaussian)
     cheap = _FEW // size if on_lattice else int(math.log(_FEW, max(size, 2)))
     costly = times // max(cheap, 1)

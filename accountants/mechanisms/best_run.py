@@ -65,18 +65,15 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection", "best_run_laws", "log_inverse_gamma"]
 
-# Log of the smallest delta of a profile; the rest counts as an infinite loss, and smaller deltas
-# are left to Renyi divergences.
+# Log of the smallest delta of a profile; smaller ones are left to Renyi divergences.
 _LOG_FLOOR = -75.0
 # Log of the delta below which Chernoff bounds replace contours.
 _LOG_FAR = -45.0
 # Largest epsilon of a profile: its exponential is a double.
 _LARGEST = 300.0
-# Points of a profile, which is linear in e^epsilon between them: this adds 1e-4 to epsilon at delta
-# 1e-6 of a Gaussian mechanism.
+# Points of a profile: at delta 1e-6 they add 1e-4 to a Gaussian's epsilon.
 _POINTS = 512
-# Levels b of the maximum, evenly spaced in log b: their distance may add to epsilon, 2e-3 for fifty
-# runs.
+# Levels of the maximum, even in their logarithm: they add 2e-3 to epsilon for fifty runs.
 _LEVELS = 8000
 # Smallest level, over the level at which g starts to fall. Below it g is 1 up to this.
 _SMALLEST_LEVEL = 1e-3
@@ -123,7 +120,6 @@ def best_run_laws(
     top = max(each.end() for each in sums)
     losses = np.linspace(0.0, top, _POINTS)
     one, other = (each.at(losses) for each in sums)
-    # With equal probabilities of failure, both laws keep their mass.
     one[-1] = other[-1] = max(one[-1], other[-1])
     name = f"best of {mean:g} runs"
     law = _loss_of_profile(losses, one, other, name)

@@ -32,11 +32,9 @@ from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
 
-# Most nested events, such as samples of compositions of samples: each takes some ten of the
-# thousand nested calls that Python allows.
+# Most nested events: each takes some ten of the thousand nested calls that Python allows.
 MOST_LEVELS = 50
-# Most nested selections, the best of runs that are each the best of runs: each level doubles the
-# work, and this many take four seconds.
+# Most nested selections: each level doubles the work, and this many take four seconds.
 MOST_SELECTIONS = 8
 # Most events of a composition, in all of its lists: some seconds of counting.
 MOST_PARTS = 2_000_000

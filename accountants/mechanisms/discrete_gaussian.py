@@ -26,8 +26,7 @@ __all__: list[str] = []
 # Largest shift: fourth moments of a loss must stay doubles.
 _LARGEST_SHIFT = 1e18
 _LARGEST_RATIO = 1e12
-# Standard deviations beyond which outcomes count as infinite losses, of probability 1e-297, and the
-# smallest probability of these in a double.
+# Standard deviations beyond which losses count as infinite, and the least probability of that.
 _REACH, _LEAST_OUTSIDE = 37.0, 1e-300
 # Largest sigma of noise on batches, which has 2^22 whole numbers within twice its reach.
 _LARGEST_SIGMA = 28339.0

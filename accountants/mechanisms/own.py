@@ -46,7 +46,6 @@ _ROUNDING = 1e-12
 # Most outcomes, or points of a profile: exact fractions of so many take some seconds.
 _MOST = 100_000
 _FAR = 500.0
-# The law of a mechanism with a constant output.
 _NOTHING = law_of(NO_LOSS)
 
 

@@ -29,7 +29,6 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["largest_losses", "pure_epsilon"]
 
-# Bounds on the largest loss if a record is removed, and if one is added.
 Sides = tuple[Bounds, Bounds]
 
 _METHOD = "largest loss"

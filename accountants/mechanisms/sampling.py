@@ -46,8 +46,7 @@ _MOST_RECORDS = 2.0**53
 _BITS = 256
 # Relative error of probabilities: more than rounding balls to doubles, and the products after it.
 _MARGIN = 1e-13
-# Probability, per step, from which a number of draws of one record counts as a failure, with an
-# infinite loss: it adds to delta.
+# Probability, per step, from which a number of draws counts as a failure: it adds to delta.
 _FAILURE, _OF_REPLACED = 1e-18, 3e-23
 # Most draws of one record that have points of their own.
 _MOST_DRAWS = 64
@@ -185,7 +184,6 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
     full, short = _tails(batch, size - 1, q)
     with _flint.ctx.workprec(_BITS):
         found = _tails(batch + 1, size, q)[0] * batch / (full * size)
-    # A share that is not known is replaced by its bound q.
     share = min(q, float(found.upper()) * (1 + 3 * _MARGIN)) if _is_known(found) else q
     way = 1 if full < short else -1
     rare = full if full < short else short

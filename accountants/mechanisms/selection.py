@@ -39,7 +39,6 @@ def _halved(event: Any, relation: str) -> float:
     "bounded range, and its [recursion](../explanation/accountant.md#methods) (Dong, Durfee and "
     "Rogers 2020); half if `monotone` and not replaced",
     record="stated",
-    # Ranges add up along the steps from one record to the next.
     group=times("epsilon"),
 )
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
