@@ -265,7 +265,6 @@ def _seldom_asked(draw):
     return times(event, count), ADD
 
 
-# Families, and their numbers of questions.
 FAMILIES = {
     "pg": (_sampled_gaussian, 480),
     "gauss": (_gaussians, 60),
@@ -292,7 +291,6 @@ for _name, _counts in {
         FAMILIES[f"{_name}_{_how}"] = (_uses(_name, _how), _count)
 
 
-# Functions that draw random points for independent bounds, and the number of points.
 POINTS = {"everywhere": (sweep.draw, 10_000), "little_noise": (sweep.draw_with_little_noise, 2_000)}
 
 

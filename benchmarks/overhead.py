@@ -61,7 +61,6 @@ WALK = {
 BLOCKS = {"dimensions": (D + 2, 1), "neighboring_relation": "add-or-remove-one"}
 SAMPLED = {**PROBLEM, "neighboring_relation": "add-or-remove-one"}
 
-# The optimizer, its builder's arguments without the target, and the arguments of its constants.
 CASES = {
     "dpsgd, batches of 50": ("dpsgd", {"batch_size": 50, "steps": STEPS}, {}),
     "dpsgd, all records": ("dpsgd", {"batch_size": N, "steps": STEPS}, {}),

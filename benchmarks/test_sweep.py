@@ -20,7 +20,6 @@ def test_answers_hold_everywhere(chunk):
     checked = 0
     for index in range(chunk * POINTS, (chunk + 1) * POINTS):
         point = sweep.draw(SEED, index)
-        # Compositions of several mechanisms are left to the study.
         if len(point.steps) > 1:
             continue
         answer = sweep.ask(point)

@@ -47,7 +47,6 @@ def slope(each, rows, *, draws=2_000):
 
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-# The first-order optimizers of one objective.
 STUDIED = (
     "dpsgd",
     "noisy_gd",

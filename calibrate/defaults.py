@@ -38,10 +38,7 @@ __all__ = ["SCALE_SHARE", "Defaults", "full_steps"]
 # Share of the squared budget that releases the records' mean square norm.
 SCALE_SHARE = 0.01
 
-# By loss: largest second derivative of a record's loss in its score; the deviation of scores; the
-# most steps in units of the inverse smoothness; nu = d z / n at which the clip begins to fall, and
-# the power of nu that it falls with: a low clip leaves an excess, a high one noise, and the sum is
-# least near these powers.
+# By loss: curvature, deviation of scores, most steps; and nu = d z / n, its power in the clip.
 _CURVATURE = {"logistic": 0.25, "softmax": 0.5, "squared": 1.0}
 _SCORES = {"logistic": 1.5, "softmax": 1.5, "squared": 0.5}
 _LONGEST = {"logistic": 4.0, "softmax": 4.0, "squared": 2.0}
@@ -50,8 +47,7 @@ _FALL = {"logistic": 0.2, "softmax": 0.2, "squared": 0.5}
 
 # Least clip, in units of the typical norm of rows.
 _LEAST_CLIP = 0.3
-# A longer clip C has C^2 times the noise, an excess of about 7 z^2 d / n times the statistical
-# error of a logistic model, and cuts fewer of the long rows: it may add this share, over 7.
+# Share by which a longer clip may add to the error, over 7, and most length of it.
 _WIDER, _WIDEST = 0.002, 1.2
 # Steps a pass, and bounds on their number.
 _STEPS_A_PASS, _FEWEST, _MOST = 25, 300, 1000

@@ -92,7 +92,6 @@ class Kind:
 
 _SUM = Kind()
 _ALL = {"sampler": ("full",), "composition": ("sequential",), "budget": (None,)}
-# The unit of scores is a contribution.
 _SCORED = {**_ALL, "max_norm": (1,)}
 _PARTS = {"composition": ("disjoint",), "answers_per_part": (1,)}
 
@@ -116,6 +115,5 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "selection": Kind(_selection, choice=True, needs=_ALL),
     }
 )
-# Kinds that compare scores after Laplace noise was added.
 LAPLACE = ("above threshold", "noisy max")
 CHOICES = tuple(name for name, kind in KINDS.items() if kind.choice)

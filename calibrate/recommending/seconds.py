@@ -29,11 +29,9 @@ __all__ = ["predicted_seconds"]
 
 # Most numbers of a timed table, which is larger than caches.
 _MOST_NUMBERS = 2**21
-# Seconds of opening a run; of an answer in a compiled loop, for itself and for each parameter; and
-# of an answer with correlated noise, outside of such loops.
+# Seconds: opening a run; an answer in a compiled loop, and a parameter of it; correlated noise.
 _OPENING, _ANSWER, _COORDINATE, _CORRELATED = 1.5e-3, 8e-6, 3e-8, 6e-5
-# A record in a sample compared with one in a full pass: its time, and seconds of finding it; and a
-# difference of two gradients compared with one gradient.
+# A sampled record over one of a full pass, seconds of finding it, and a difference over a gradient.
 _SAMPLED, _FOUND, _DIFFERENCE = 1.6, 3e-8, 1.3
 
 

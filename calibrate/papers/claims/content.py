@@ -30,7 +30,7 @@ from dpcal.calibrate.papers.kernel.normal import Normal
 __all__ = ["known_positive", "restated", "same_as_written"]
 
 _Form = frozenset[tuple[Any, Any]]
-_Row = tuple[Any, Fraction]  # a factor and its exponent
+_Row = tuple[Any, Fraction]
 _SIGN = ("sign",)
 
 

@@ -180,7 +180,7 @@ def _option(text: str) -> tuple[str, str]:
     raise ValueError(f"option must begin with {', '.join(_OPTIONS)}, got {text!r}.")
 
 
-_Said = tuple[str, tuple[Relation, ...], dict[str, Any]]  # kind, relations and parts of a claim
+_Said = tuple[str, tuple[Relation, ...], dict[str, Any]]
 
 
 def _said(formula: str, options: dict[str, str], checks: Checks) -> _Said:

@@ -37,7 +37,7 @@ __all__ = [
     "text",
 ]
 
-SAMPLED = "add-or-remove-one"  # the relation under which samples are accounted for
+SAMPLED = "add-or-remove-one"
 
 
 class Release(NamedTuple):

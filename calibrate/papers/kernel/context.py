@@ -73,7 +73,7 @@ class Context:
         for term, strict in self.facts:
             try:
                 forms.facts.append((forms.sum(term), strict))
-            except t.Undecided:  # a fact is useless without a normal form
+            except t.Undecided:
                 continue
         return forms
 

@@ -16,7 +16,7 @@ from dpcal.calibrate.papers.kernel.terms import require
 
 __all__ = ["Exponent", "Ratio", "generator"]
 
-MOST_TERMS = 200  # terms of a polynomial
+MOST_TERMS = 200
 MOST_GENERATORS = 10  # exponents of the papers use at most four symbols
 _CONTEXT = flint.fmpq_mpoly_ctx.get(("g", MOST_GENERATORS), "lex")
 _ONE = _CONTEXT.constant(1)

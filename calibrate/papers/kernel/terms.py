@@ -25,7 +25,7 @@ ARITY: dict[str, tuple[int, int]] = {
     "pi": (0, 0),
 }
 DEEPEST = 60  # levels of a term or a proof, within the limit of Python's stack
-LONGEST = 400  # digits of one number
+LONGEST = 400
 MOST_PARTS = 60_000  # parts of a term; a copy counts again, since rules look at each copy
 MOST_DERIVED = 2_000  # parts of a term with a derivative, which has at most their square
 

@@ -37,9 +37,9 @@ STARTS = 8
 EVALUATIONS = 200  # evaluations of one descent, for each symbol
 DIGITS = (2, 4, 8, 17)  # digits of the exact points, the simplest first
 _FARTHEST = 300.0  # largest coordinate; its exponential and the square of this are floats
-_OUTSIDE = 1e4  # larger than all gaps
+_OUTSIDE = 1e4
 _TOUCHING = 1e-6  # largest gap that may be zero
-_HUGE = Fraction(10) ** 390  # larger than all floats; evidence holds numbers of 400 digits
+_HUGE = Fraction(10) ** 390
 _NEAR = 1e-9  # largest distance from a closed end that may be zero
 
 

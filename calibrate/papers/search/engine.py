@@ -29,7 +29,6 @@ from dpcal.calibrate.papers.search.samples import may_hold
 __all__ = ["Search"]
 
 Strategy = Callable[["Search", Goal], Proof | None]
-# Strategies that take longer are tried later.
 STRATEGIES: tuple[Strategy, ...] = (
     *(products.by_terms, multipliers.by_multipliers, products.by_square, boxes.by_balls),
     *(reductions.by_logarithms, products.by_factors, reductions.by_fact, moves.by_zero),

@@ -5,16 +5,14 @@ True
 """
 
 DEPTH = 10  # strategies inside of strategies; each adds 1 to 3
-# Depths up to which the search proves that parts are defined, factors a term, follows a slope, and
-# cuts an unbounded range.
+# Depths of proofs that parts are defined, of factoring, of slopes, and of cutting a range.
 DEPTH_OF_DOMAINS = DEPTH_OF_FACTORS = 5
 DEPTH_OF_MOVES = 6
 DEPTH_OF_CUTS = 1
 SHARE = 0.35  # share of the time left that each strategy gets at the goal itself
-BOXES = 2500  # parts of a box
+BOXES = 2500
 RATIOS = 4  # ratios below one in a product
 NEGATIVES = 8  # terms that are bounded by such products
-# Largest degree, in the smallest root that occurs, and most terms of a quotient of polynomials: it
-# is factored in less than a second, and factoring does not look at the clock.
+# Largest degree and most terms of a polynomial that is factored: in less than a second.
 DEGREE = 64
 FACTORED = 200

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["by_multipliers", "solve"]
 
 
-# A negative term as a share of the target, times powers of ratios below one. Each power has its
-# ratio, its exponent, and the proofs of their ends.
+# A negative term as a share of the target, times powers of ratios below one, with proofs.
 _Share = tuple[t.Term, list[tuple[t.Term, t.Term, Proof, Proof]]]
 
 

@@ -51,7 +51,7 @@ class _Factor(NamedTuple):
 
     rows: list[tuple[t.Term, Proof]]
     sign: int = 1
-    known: Sequence[Any] = ()  # terms that are proved first to be positive
+    known: Sequence[Any] = ()
 
 
 def _expanded(term: t.Term) -> tuple[int, Fraction, Fraction]:

@@ -89,8 +89,7 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
     return None
 
 
-# A nonnegative factor, a function, and the place of a bound among the function's bounds in the
-# kernel.
+# A factor >= 0, a function, and the place of a bound among the function's.
 Gap = tuple[t.Term, t.Term, int]
 _PLACES = {"log": (0, 0), "erfc": (1, 0), "floor": (1, 0), "ceiling": (0, 1), "abs": (0, 1)}
 
