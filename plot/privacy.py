@@ -270,7 +270,7 @@ def trade_off_curve(
 
 
 def attacker(curve: TradeOff, label: str = "") -> Any:
-    """Draw what an attacker can find: members, in percent, against false alarms.
+    """Draw the limits of an attacker: found members, in percent, against false alarms.
 
     Parameters
     ----------

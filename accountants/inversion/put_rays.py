@@ -58,7 +58,7 @@ _MOST_MOVED = 6.0
 _MARGIN = 3.0
 # Nats by which errors of means lie below all others.
 _BELOW = 10.0
-# Bits in addition to those of the errors.
+# Bits in addition to the bits of the errors.
 _SPARE_BITS = 96
 # Seconds of an entry of a table at 250 bits.
 _SECONDS = 3.8e-6
