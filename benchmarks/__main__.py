@@ -46,13 +46,13 @@ def main():
     parser.add_argument("studies", nargs="*", metavar="NAME", help=f"{names} (default: all)")
     parser.add_argument("--page", action="store_true", help=f"keep the tables in {PAGE.name}")
     given, options = parser.parse_known_args()
-    if options and len(given.studies) != 1:
-        parser.error(f"options go with one study, got {' '.join(options)}")
-    chosen = given.studies or list(STUDIES)
-    unknown = [name for name in chosen if name not in STUDIES]
-    if unknown:
-        parser.error(f"NAME must be one of {', '.join(STUDIES)}, got {', '.join(unknown)}")
-    for name in chosen:
+    chosen = [name for name in given.studies if name in STUDIES]
+    # Words that are no studies are a study's own, as in "utility slopes".
+    options = [word for word in given.studies if word not in STUDIES] + options
+    if options and len(chosen) != 1:
+        known = ", ".join(STUDIES)
+        parser.error(f"NAME must be one of {known}, with its options, got {' '.join(options)}")
+    for name in chosen or STUDIES:
         print(f"== {name}: {STUDIES[name]}", flush=True)
         # A process each: a study may restart itself, and must not warm another's caches.
         command = COMMANDS.get(name, [f"benchmarks.{name}"])
