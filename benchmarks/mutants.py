@@ -2,7 +2,7 @@
 
     python -m benchmarks mutants --cover [TESTS ...]  # run tests, and note which reach each line
     python -m benchmarks mutants [--count 200] [--seed 1] [--most 20] [--processes 2]
-    python -m benchmarks mutants --page      # keep the results, write build/mutants.md
+    python -m benchmarks mutants --table [--seed 1]  # the share that was found in each package
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
 Mutants are drawn by a seed from functions of the packages that decide claims. Each runs against the
@@ -10,10 +10,6 @@ tests that reach its line, the quickest first, until one fails. For a line of a 
 header these are the tests that reach a module which imports the kernel. Everything is done in
 copies of the tree that was covered (``build/mutants``), and results are kept there: you can stop a
 run and continue it.
-
-Results are kept in ``benchmarks/mutants.jsonl``: the same mutants are run again, as far as their
-lines still stand. A mutant with the same behaviour as the code is marked there by hand: it "became"
-the "same", with the reason as "why", and is not run again.
 """
 
 import argparse
@@ -29,7 +25,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree
 from collections import Counter
 from dataclasses import dataclass
@@ -42,7 +37,6 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
 # The tree as it was covered; each process mutates a copy of its own.
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
-KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "build/mutants.md"
 
 # Patterns of files and shares of the mutants; the longest pattern that fits is the package of a
 # file.
@@ -195,38 +189,17 @@ def room_of(path):
 
 
 def chosen(count, seed):
-    """Return the mutants that were run last time where their lines still stand, and drawn ones.
-
-    Each package has its share of this number.
-    """
-    again = [moved(row) for row in _rows(KEPT) if row["seed"] == seed]
-    again = [mutant for mutant in again if mutant]
-    chance, found = random.Random(seed), list(again)
+    """Return mutants that are drawn by a seed; each package has its share of this number."""
+    chance, found = random.Random(seed), []
     paths = sorted(path.relative_to(TREE).as_posix() for path in TREE.glob("*/**/*.*"))
     for room, share in ROOMS.items():
         kernel = room.startswith("_ext")
         here = [path for path in paths if room_of(path) == room]
         here = [path for path in here if (compiled_in(path) if kernel else path.endswith(".py"))]
         of = _of_kernel if kernel else _of_python
-        known = [mutant for mutant in again if room_of(mutant.path) == room]
-        sites = sorted({mutant for path in here for mutant in of(path)} - set(known))
-        wanted = max(0, round(share * count) - len(known))
-        found += chance.sample(sites, min(len(sites), wanted))
+        sites = sorted({mutant for path in here for mutant in of(path)})
+        found += chance.sample(sites, min(len(sites), round(share * count)))
     return found
-
-
-def moved(row):
-    """Return where a mutant of an earlier run is now; None if its line was changed or removed."""
-    path, number, column = row["mutant"].split(" ")[0].rsplit(":", 2)
-    if not (TREE / path).exists():
-        return None
-    lines = (TREE / path).read_text().splitlines()
-    places = [place for place, line in enumerate(lines, 1) if line.strip() == row["line"]]
-    if not places:
-        return None
-    place = min(places, key=lambda each: abs(each - int(number)))
-    indented = len(lines[place - 1]) - len(lines[place - 1].lstrip())
-    return Mutant(path, place, int(column) - row["indented"] + indented, row["old"], row["new"])
 
 
 def copy():
@@ -285,11 +258,10 @@ def cover(tests):
     REACHED.write_text(json.dumps({"tests": list(names), "lines": lines, "seconds": dict(seconds)}))
 
 
-def reaching(mutant, reached, first=""):
+def reaching(mutant, reached):
     """Return the tests that reach a mutant's line: a case of each function, then all others.
 
-    Tests of the mutant's package and quick tests come first, and before them a test that is known
-    to find the mutant.
+    Tests of the mutant's package and quick tests come first.
     """
     if mutant.path.startswith("_ext"):
         kernel = re.compile(rf"\b_ext(\.| import .*\b){compiled_in(mutant.path)}\b")
@@ -316,7 +288,7 @@ def reaching(mutant, reached, first=""):
         function = name.partition("[")[0]
         further[name] = function in functions
         functions.add(function)
-    return sorted(names, key=lambda name: (name != first, further[name]))
+    return sorted(names, key=further.get)
 
 
 def outcome(tree, mutant, tests, limit):
@@ -399,67 +371,36 @@ def _run_some(tree, mutants, limit, seed):
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(TREE, tree)
     reached = json.loads(REACHED.read_text())
-    kept = {str(moved(row)): row for row in _rows(KEPT)}
     for mutant in mutants:
-        began, before = time.perf_counter(), kept.get(str(mutant), {})
-        row = {"seed": seed, "mutant": str(mutant), "limit": limit}
-        if before.get("became") == "same":
-            row |= {"became": "same", "test": "", "why": before["why"]}
-        else:
-            tests = reaching(mutant, reached, before.get("test", ""))
-            row["became"], row["test"] = outcome(tree, mutant, tests, limit)
-        line = (TREE / mutant.path).read_text().splitlines()[mutant.line - 1]
-        row |= {"line": line.strip(), "indented": len(line) - len(line.lstrip())}
-        row |= {"old": mutant.old, "new": mutant.new}
-        row["seconds"] = round(time.perf_counter() - began, 1)
+        became, test = outcome(tree, mutant, reaching(mutant, reached), limit)
+        row = {"seed": seed, "mutant": str(mutant), "became": became, "test": test}
         with RESULTS.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(f"{row['became']:9} {mutant}  {row['test']}", flush=True)
+        print(f"{became:9} {mutant}  {test}", flush=True)
 
 
 def results(seed):
-    """Return the results that are kept for a seed."""
-    return [row for row in _rows(RESULTS) if row["seed"] == seed]
+    """Return the results of a seed's mutants."""
+    rows = [*map(json.loads, RESULTS.read_text().splitlines())] if RESULTS.exists() else []
+    return [row for row in rows if row["seed"] == seed]
 
 
-def _rows(path):
-    return [*map(json.loads, path.read_text().splitlines())] if path.exists() else []
-
-
-def page(seed):
-    """Keep the results, and write the number found in each package, and the mutants not found."""
-    shutil.copy(RESULTS, KEPT)
+def table(seed):
+    """Return how many mutants were found in each package, as a table, and all others."""
     rows, rooms = results(seed), {}
     for row in rows:
         room = room_of(row["mutant"].partition(":")[0])
-        of = rooms.setdefault(f"`{room}`", Counter())
-        of[row["became"]] += 1
+        rooms.setdefault(f"`{room}`", Counter())[row["became"]] += 1
     rooms["all"] = sum(rooms.values(), Counter())
     lines = [
-        f"| {room} | {of['killed']} | {of['survived']} | {of['slow']} | {of['unreached']} "
-        f"| {of['same']} | {of['killed'] / max(1, of.total() - of['same']):.0%} |"
-        for room, of in rooms.items()
+        "| package | found | survived | slow | unreached | share |",
+        "|---|---|---|---|---|---|",
     ]
-    alive = [
-        f"- `{row['mutant']}`: `{row['line']}` ({row['became']})"
-        for row in rows
-        if row["became"] not in ("killed", "same")
-    ]
-    same = [f"- `{row['mutant']}`: {row['why']}" for row in rows if row["became"] == "same"]
-    limits = " or ".join(str(limit) for limit in sorted({row["limit"] for row in rows}))
-    (ROOT / PAGE).parent.mkdir(exist_ok=True)
-    (ROOT / PAGE).write_text(
-        "# Mutants\n\nWhat are the tests worth? `python -m benchmarks mutants` changed one thing "
-        f"(an operator, a comparison, a constant, a sign, an end) in {len(rows)} places, drawn by "
-        "chance, and ran the tests that reach each place: those of its room first, for at "
-        f"most {limits} seconds of processor time. A mutant that none of them found by then is "
-        "*slow*, one that no test reaches is *unreached*, and those that nobody can tell from the "
-        "code do not count. Of the others, the last column says how many were found.\n\n"
-        "| room | found | survived | slow | unreached | same | share |\n"
-        "|---|---|---|---|---|---|---|\n"
-        + "\n".join([*lines, "", "## Not found", "", *alive, "", "## The same as the code", ""])
-        + "\n".join(["", *same, ""])
-    )
+    for room, of in rooms.items():
+        counts = " | ".join(str(of[each]) for each in ("killed", "survived", "slow", "unreached"))
+        lines.append(f"| {room} | {counts} | {of['killed'] / max(1, of.total()):.0%} |")
+    others = [f"- {row['mutant']} ({row['became']})" for row in rows if row["became"] != "killed"]
+    return "\n".join([*lines, "", *others])
 
 
 def main():
@@ -467,7 +408,7 @@ def main():
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--cover", nargs="*", metavar="TESTS", help="note which test reaches a line")
     what.add_argument("--list", action="store_true", help="print the mutants")
-    what.add_argument("--page", action="store_true", help=f"write {PAGE}")
+    what.add_argument("--table", action="store_true", help="print the share that was found")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=10**9, help="how many are run now")
@@ -478,8 +419,8 @@ def main():
         parser.error("no tests are covered yet; run with --cover first, which takes 15 minutes")
     if given.cover is not None:
         cover(given.cover or ["--numprocesses", "2", "tests"])
-    elif given.page:
-        page(given.seed)
+    elif given.table:
+        print(table(given.seed))
     elif given.list:
         print("\n".join(map(str, chosen(given.count, given.seed))))
     else:
