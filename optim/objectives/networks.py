@@ -26,21 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal._internal import validate
-from dpcal.optim.objectives.arrays import (
-    Vector,
-    digest_of,
-    in_blocks,
-    parameters,
-    prints_of_rows,
-    records,
-)
+from dpcal.optim.objectives.arrays import Rows, Vector, in_blocks, parameters, records
 from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
 from dpcal.optim.objectives.custom import UNKNOWN
 
 __all__ = ["KAN", "MLP"]
-
-Rows = NDArray[np.intp]
 
 
 class Network(Labelled):
@@ -85,13 +76,8 @@ class Network(Labelled):
         alone = (rows[i : i + 1] for i in range(len(rows)))
         return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
 
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return digest_of(self._X, self._class)
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self._X, self._class)
+    def _digested(self) -> tuple[NDArray[Any], ...]:
+        return self._X, self._class
 
     @abstractmethod
     def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
