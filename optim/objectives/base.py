@@ -200,8 +200,7 @@ class Objective:
     def _hessians(self, w: Vector, rows: Rows) -> Vector:
         """Return the Hessians of rows, shape (m, dimension, dimension)."""
         units = np.eye(self.dimension)
-        H = np.stack([self.hessian_vector_rows(w, unit, rows) for unit in units], axis=1)
-        return np.asarray(np.triu(H) + np.triu(H, 1).swapaxes(1, 2))
+        return np.stack([self.hessian_vector_rows(w, unit, rows) for unit in units], axis=1)
 
     def blocks(self, rows: Rows) -> Iterator[Rows]:
         """Yield the row numbers of one call of a function after another, copies."""

@@ -19,6 +19,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Labelled, Objective
-from dpcal.optim.objectives.contributions import MOST, Contributions, Products
+from dpcal.optim.objectives.contributions import MOST, Contributions, Squares
 from dpcal.optim.objectives.domains import blanked, cells, records_of
 
 __all__ = [
@@ -193,6 +194,7 @@ class Linear(Scored):
         """Return the second derivatives of losses by their scores, without weights, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _hessian_factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
         """Return a number c and the record x of each row, whose Hessian is ``c x x^T``."""
         X, targets = self.kernel.features[rows], self.kernel.targets[rows]
@@ -201,25 +203,18 @@ class Linear(Scored):
             found *= self.weights[(targets > 0).astype(int)]
         return found, X
 
-    @np.errstate(over="ignore", invalid="ignore")
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`."""
         c, X = self._hessian_factors(w, rows)
-        return np.asarray((c * (X @ v))[:, np.newaxis] * X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((c * (X @ v))[:, np.newaxis] * X)
 
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """See :meth:`Objective.hessian_contributions`; at rank one both norms are equal."""
-        upper = np.triu_indices(self.dimension)
-
-        @np.errstate(over="ignore", invalid="ignore")
-        def pairs(some: Rows) -> list[tuple[Vector, Vector]]:
-            c, X = self._hessian_factors(w, some)
-            return [(c[:, np.newaxis] * X, X)]
-
-        blocks = map(pairs, in_blocks(rows, MOST))
-        return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
+        """See :meth:`Objective.hessian_contributions`."""
+        factors = partial(self._hessian_factors, w)
+        return Squares(self.dimension, map(factors, in_blocks(rows, MOST)))
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`; embedded records digest the originals and the matrix.

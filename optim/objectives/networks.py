@@ -61,7 +61,8 @@ class Network(Labelled):
     """
 
     constants = UNKNOWN
-    _arranged: Any = None
+    # Places of the parameters in the layers' products.
+    _order: NDArray[np.intp] | None = None
     _X: Vector
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
@@ -69,7 +70,7 @@ class Network(Labelled):
         if len(at) == 2:
             return Table(self.dimension, self.tables(rows, *at))
         pairs = (self._pairs(at[0], block) for block in in_blocks(rows, MOST))
-        return Products(self.dimension, pairs, self._arranged)
+        return Products(self.dimension, pairs, self._order)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`; computed one by one, only for differences."""
@@ -127,6 +128,13 @@ class MLP(Network):
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
+        # The weights of both layers, and then their intercepts, which are last in each row.
+        places = np.arange(self.dimension)
+        hidden, out = np.split(places, [self.width * (self._columns + 1)])
+        layers = hidden.reshape(self.width, -1), out.reshape(K, -1)
+        self._order = np.concatenate(
+            [each[:, :-1].ravel() for each in layers] + [each[:, -1] for each in layers]
+        )
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start: weights of variance one over their number of inputs.
@@ -145,13 +153,6 @@ class MLP(Network):
         inputs = self._inputs[rows]
         units, back, out = self._backward(w, inputs[:, :-1], rows)
         return [(back, inputs), (out, units)]
-
-    @staticmethod
-    def _arranged(sums: list[NDArray[Any]]) -> NDArray[Any]:
-        """Return weights of both layers, and then their intercepts."""
-        return np.concatenate(
-            [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
-        )
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`, by Pearlmutter's R-operator (1994)."""
