@@ -73,9 +73,12 @@ class Network(Labelled):
         return Products(self.dimension, pairs, self._order)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_gradients`; computed one by one, only for differences."""
-        alone = (rows[i : i + 1] for i in range(len(rows)))
-        return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
+        """See :meth:`Objective.record_gradients`; whole vectors, only for differences."""
+        pairs = self._pairs(w, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            layers = [np.einsum("ij,ik->ijk", *pair).reshape(len(rows), -1) for pair in pairs]
+        table = np.hstack(layers)
+        return table if self._order is None else table[:, self._order]
 
     def _digested(self) -> tuple[NDArray[Any], ...]:
         return self._X, self._class
