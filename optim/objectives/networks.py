@@ -76,8 +76,8 @@ class Network(Labelled):
         """See :meth:`Objective.record_gradients`; whole vectors, only for differences."""
         pairs = self._pairs(w, rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            layers = [np.einsum("ij,ik->ijk", *pair).reshape(len(rows), -1) for pair in pairs]
-        table = np.hstack(layers)
+            layers = [np.einsum("ij,ik->ijk", left, right) for left, right in pairs]
+        table = np.hstack([each.reshape(len(rows), math.prod(each.shape[1:])) for each in layers])
         return table if self._order is None else table[:, self._order]
 
     def _digested(self) -> tuple[NDArray[Any], ...]:
