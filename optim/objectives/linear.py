@@ -279,9 +279,10 @@ class Classified(Scored, Labelled):
     ----------
     classes_, weights
         The K classes, in sort order, and their weights, shape (K,), or None.
+    two
+        Whether the model is of two classes, with one score, or of any number, with a score each.
     """
 
-    # Whether the model is of two classes, with one score, or of any number, with a score each.
     two: ClassVar[bool] = False
 
     def __init__(

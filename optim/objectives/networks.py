@@ -61,7 +61,6 @@ class Network(Labelled):
     """
 
     constants = UNKNOWN
-    # Places of the parameters in the layers' products.
     _order: NDArray[np.intp] | None = None
     _X: Vector
 
