@@ -92,6 +92,16 @@ def test_a_regulariser_that_is_too_long_for_a_norm_releases_nothing():
         oracle.norm(np.full(D, 1e200), "q")
 
 
+def test_contributions_in_single_precision_are_added_in_doubles():
+    """Sums of 10^5 records in single precision would be wrong by tens of records."""
+    table = np.full((100_000, 1), 1.1, dtype=np.float32)
+    assert contributions.Table(1, [table]).clipped(1.0) == pytest.approx(1e5, rel=1e-12)
+    ones = np.ones((len(table), 1), dtype=np.float32)
+    assert contributions.Products(1, [[(table, ones)]]).clipped(1.0) == pytest.approx(
+        1e5, rel=1e-12
+    )
+
+
 def test_a_norm_whose_square_overflows_is_a_number():
     assert norm_of(np.array([3e200, -4e200])) == pytest.approx(5e200, rel=1e-15)
     assert norm_of(np.array([3e200, math.inf])) == math.inf
