@@ -26,7 +26,7 @@ from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import Loss
 from dpcal._internal import validate
 from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.objectives.arrays import Vector, digest_of, numbers, parameters
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of
 
 __all__ = ["Factored", "signs_of"]
@@ -85,10 +85,9 @@ class Factored(MinimaxObjective):
             dual=dual_dimension,
         )
 
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
+    def _digested(self) -> tuple[Vector, ...]:
         known = ~np.isnan(self.kernel.targets)
-        return digest_of(blanked(self.kernel.features, known, math.nan), *self._targets)
+        return blanked(self.kernel.features, known, math.nan), *self._targets
 
     def _dual_slopes(self, x: ArrayLike) -> Vector:
         """Return the gradient of f in y at y = 0."""

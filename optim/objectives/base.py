@@ -200,8 +200,7 @@ class Objective:
     def _hessians(self, w: Vector, rows: Rows) -> Vector:
         """Return the Hessians of rows, shape (m, dimension, dimension)."""
         units = np.eye(self.dimension)
-        H = np.stack([self.hessian_vector_rows(w, unit, rows) for unit in units], axis=1)
-        return np.asarray(np.triu(H) + np.triu(H, 1).swapaxes(1, 2))
+        return np.stack([self.hessian_vector_rows(w, unit, rows) for unit in units], axis=1)
 
     def blocks(self, rows: Rows) -> Iterator[Rows]:
         """Yield the row numbers of one call of a function after another, copies."""
@@ -233,10 +232,10 @@ class Objective:
     def digest(self) -> bytes:
         """Return bytes that depend on all records; a secret, like the records.
 
-        Oracles mix given seeds with it, so that runs about other records have other noise. The base
-        class computes a digest of every record's gradient at two fixed parameters; subclasses that
-        hold the records digest the records.
+        Oracles mix given seeds with it, so that runs about other records have other noise.
         """
+        if arrays := self._digested():
+            return digest_of(*arrays)
         state = hashlib.blake2b(digest_size=32)
         for w in self._places():
             for table in self.tables(np.arange(self.n, dtype=np.intp), w):
@@ -247,16 +246,23 @@ class Objective:
         """Return a keyed digest of each record, to find records that two data sets share.
 
         Equal records of one class of objectives have equal digests. The digests are a secret, like
-        the records: the key, at most 64 bytes, lets its owner test guesses of a record. The base
-        class digests each record's gradients at two fixed parameters; subclasses that hold the
-        records digest the records.
+        the records: the key, at most 64 bytes, lets its owner test guesses of a record.
         """
+        if arrays := self._digested():
+            return prints_of_rows(key, *arrays)
         everyone = np.arange(self.n, dtype=np.intp)
         prints = []
         for tables in zip(*(self.tables(everyone, w) for w in self._places()), strict=True):
             alike = [blanked(table, finite_rows(table), math.nan) for table in tables]
             prints += prints_of_rows(key, *alike)
         return prints
+
+    def _digested(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays, of one row a record, that digests are of.
+
+        The base class has none: its digests are of each record's gradients at two fixed parameters.
+        """
+        return ()
 
     def _places(self) -> tuple[Vector, Vector]:
         return np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)
@@ -340,52 +346,39 @@ class Labelled(Objective):
         shape (K,), or None for 1.
     """
 
-    weights: Vector | None = None
-    largest_weight: float = 1.0
-
-    def _read(
+    def _table(
         self,
+        X: ArrayLike,
         y: ArrayLike,
         classes: ArrayLike | None,
         class_weights: Mapping[Any, float] | None = None,
         *,
         from_data: bool,
         two: bool = False,
-    ) -> NDArray[np.intp]:
-        """Return the number of each record's class, -1 for other labels."""
+    ) -> Vector:
+        """Return records, ignored ones as zeros; keep their number, columns and classes.
+
+        The class of a record that is ignored is -1.
+        """
         labels = labels_of(y)
         self.classes_, self.weights = classes_and_weights(
             labels, classes, class_weights, from_data=from_data
         )
         self.read_from_data = ("classes",) if from_data else ()
-        if self.weights is not None:
-            self.largest_weight = float(self.weights.max())
+        self.largest_weight = 1.0 if self.weights is None else float(self.weights.max())
         if self.linear_loss is not None:
             self.linear_loss = self.linear_loss[0], self.largest_weight
         if len(self.classes_) < 2 or (two and len(self.classes_) > 2):
             name = "y must hold" if classes is None else "classes must be"
             many = "two classes" if two else "two classes or more"
             raise ValueError(f"{name} {many}, got {len(self.classes_)}.")
-        return codes("y", labels, self.classes_)
-
-    def _table(self, X: ArrayLike, y: ArrayLike, *given: Any, **how: Any) -> Vector:
-        """Return records, ignored ones as zeros; keep their number, columns and classes.
-
-        See :meth:`_read` for further arguments.
-        """
-        X, known = records_of(X)
-        place = self._read(y, *given, **how)
+        place = codes("y", labels, self.classes_)
+        table, known = records_of(X)
         if place.shape != known.shape:
             raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
-        self.n, self._columns = X.shape
+        self.n, self._columns = table.shape
         self._class = sealed(np.where(known, place, -1))
-        return blanked(X, self._class >= 0)
-
-    def _weighted_digest(self, records: bytes) -> bytes:
-        """Return a digest of records and of the weights of classes."""
-        if self.weights is None:
-            return records
-        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
+        return blanked(table, self._class >= 0)
 
     @abstractmethod
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:

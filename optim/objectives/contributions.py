@@ -2,8 +2,9 @@
 
 An objective hands over its records' contributions, not clipped: a :class:`Table` of one vector a
 record, :class:`Products` of two short vectors a layer, or a compiled :class:`Kernel`. These classes
-clip each record and add, in doubles (``clipped``) or in whole numbers (``whole``), so that no
-method of an objective moves a sum by more than the bound on one record.
+clip each record and add, in doubles (``clipped``) or in whole numbers (``whole``). They take
+arrays, and no functions of sums, so that no method of an objective moves a sum by more than the
+bound on one record.
 
 A query's bound C is 2^20 to 2^21 steps of a grid long; the step is a power of two
 (:mod:`dpcal._ext.sums`). In whole numbers each record's clipped contribution is rounded onto the
@@ -61,6 +62,7 @@ __all__ = [
     "Losses",
     "Matrices",
     "Products",
+    "Squares",
     "Table",
     "gradients",
     "hessian_products",
@@ -135,9 +137,13 @@ class Table(Contributions):
         self, size: int, blocks: Iterable[Vector], shares: tuple[tuple[float, int], ...] = ()
     ) -> None:
         self.size, self._blocks = size, blocks
-        if not math.fsum(share**2 for share, _ in shares) <= 1:
-            raise ValueError(f"shares must have squares that sum to at most 1, got {shares}.")
-        ends = np.cumsum([0, *(length for _, length in shares)])
+        lengths = [length for _, length in shares]
+        if not math.fsum(share**2 for share, _ in shares) <= 1 or min(lengths, default=1) < 1:
+            raise ValueError(
+                "shares must have squares that sum to at most 1, of one entry or more each, got "
+                f"{shares}."
+            )
+        ends = np.cumsum([0, *lengths])
         self._parts = [(share, slice(*ends[i : i + 2])) for i, (share, _) in enumerate(shares)] or [
             (1.0, slice(None))
         ]
@@ -160,11 +166,16 @@ class Table(Contributions):
                 grid.add_rows(np.ascontiguousarray(block[:, part]), most * step, most, total[part])
         return total
 
-    def _finite(self) -> Iterable[Vector]:
-        blocks = self._counted(self._blocks, len)
-        if len(self._parts) == 1:
-            return blocks
-        return (block[np.isfinite(block).all(axis=1)] for block in blocks)
+    def _finite(self) -> Iterator[Vector]:
+        """Yield blocks of doubles, without rows that are not finite where parts are clipped."""
+        for block in self._counted(self._blocks, len):
+            table = np.asarray(block, dtype=np.float64)
+            if table.shape[1:] != (self.size,):
+                raise ValueError(
+                    f"contributions must have {self.size} numbers, got shape {table.shape}."
+                )
+            whole = len(self._parts) == 1
+            yield table if whole else table[np.isfinite(table).all(axis=1)]
 
 
 class Products(Contributions):
@@ -177,25 +188,26 @@ class Products(Contributions):
     blocks
         For each block of at most 2^12 records its pairs of vectors, shapes (m, a) and (m, b), which
         may be written to.
-    arranged
-        Function of the sums of the products, shapes (a, b), that returns their numbers in the order
-        of the result; when omitted, there is one product, row by row.
+    order
+        Place of each number of the result in the products, row by row, one after another; no place
+        twice. None for all places in their order.
     """
 
     def __init__(
         self,
         size: int,
         blocks: Iterable[list[Pair]],
-        arranged: Callable[[list[NDArray[Any]]], NDArray[Any]] | None = None,
+        order: NDArray[np.intp] | None = None,
     ) -> None:
-        self.size, self._blocks = size, blocks
-        self._arranged = arranged or (lambda sums: sums[0].ravel())
+        if order is not None and np.bincount(order).max() > 1:
+            raise ValueError("order must not have a place twice: its number would count twice.")
+        self.size, self._blocks, self._order = size, blocks, order
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
         total = np.zeros(self.size)
         for pairs in self._shrunk(bound):
-            total += self._arranged([left.T @ right for left, right in pairs])
+            total += self._ordered([left.T @ right for left, right in pairs])
         return total
 
     def whole(self, bound: float) -> Integers:
@@ -209,13 +221,26 @@ class Products(Contributions):
                 (left.T @ right).astype(np.int64) for left, right in _whole(pairs, exponent, most)
             ]
             # Both are whole, and the upper part takes the carry of the lower one.
-            low = low + self._arranged(sums)
+            low = low + self._ordered(sums)
             high, low = high + (low >> _FINER), low & ((1 << _FINER) - 1)
         return high
 
+    def _ordered(self, sums: list[NDArray[Any]]) -> NDArray[Any]:
+        """Return the numbers of the sums of the products in the order of the result."""
+        numbers = np.concatenate([each.ravel() for each in sums])
+        if self._order is not None:
+            numbers = numbers[self._order]
+        if numbers.shape != (self.size,):
+            raise ValueError(f"contributions must have {self.size} numbers, got {len(numbers)}.")
+        return numbers
+
     def _shrunk(self, bound: float) -> Iterable[list[Pair]]:
         """Yield pairs with products clipped to the bound, up to rounding."""
-        for pairs in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
+        for given in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
+            pairs = [
+                (np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
+                for left, right in given
+            ]
             norms = self._norms(pairs)
             kept = np.isfinite(norms)
             for vectors in itertools.chain(*pairs):
@@ -235,6 +260,24 @@ class Products(Contributions):
             for each in norms[1:]:
                 total = np.hypot(total, each)
             return np.nextafter(total * (1 + 4.0 ** len(norms) * _UNIT), math.inf)
+
+
+class Squares(Products):
+    """Symmetric matrices ``c x x^T``, a number c and a vector x a record; upper triangles.
+
+    ``blocks`` are of at most 2^12 records, shapes (m,) and (m, d). The Frobenius norm of such a
+    matrix is its operator norm.
+    """
+
+    def __init__(self, dimension: int, blocks: Iterable[Pair]) -> None:
+        rows, columns = np.triu_indices(dimension)
+        pairs = (self._pair(*block) for block in blocks)
+        super().__init__(len(rows), pairs, order=rows * dimension + columns)
+
+    @staticmethod
+    @np.errstate(over="ignore", invalid="ignore")
+    def _pair(c: Vector, x: Vector) -> list[Pair]:
+        return [(c[:, np.newaxis] * x, x)]
 
 
 class Kernel(Contributions):
@@ -274,7 +317,7 @@ class Losses(Kernel):
 
 
 class Matrices(Contributions):
-    """One symmetric matrix a record, in blocks (m, d, d); the upper triangles are summed.
+    """One symmetric matrix a record, in blocks (m, d, d); the upper triangles are read and summed.
 
     The bound is on the Frobenius norm, which is no less than the norm of the triangle as a vector;
     or, if ``spectral``, on the operator norm, for sums in doubles.
@@ -299,7 +342,9 @@ class Matrices(Contributions):
     def _shrunk(self, bound: float) -> Iterable[Vector]:
         """Yield triangles of clipped matrices, shape (m, size)."""
         for block in self._counted(self._blocks, len):
-            H = block[np.isfinite(block).all(axis=(1, 2))]
+            upper = np.triu(np.asarray(block, dtype=np.float64))
+            H = upper + np.triu(upper, 1).swapaxes(1, 2)
+            H = H[np.isfinite(H).all(axis=(1, 2))]
             # The margin of this factor is larger than the rounding of norms.
             norms = np.linalg.norm(H, self._order, axis=(1, 2)) * self._room
             rows, columns = self._upper
@@ -341,7 +386,7 @@ class Asked(Contributions):
         return self._whole(bound)
 
 
-_OURS = frozenset({Table, Products, Kernel, Losses, Matrices, Asked})
+_OURS = frozenset({Table, Products, Squares, Kernel, Losses, Matrices, Asked})
 
 
 def _checked(
@@ -382,8 +427,15 @@ def losses(objective: Any, rows: Rows, w: Vector) -> Contributions:
 
 
 def hessians(objective: Any, rows: Rows, w: Vector, *, spectral: bool = False) -> Contributions:
-    """Return the upper triangles of the Hessians of an objective's rows."""
+    """Return the upper triangles of the Hessians of an objective's rows.
+
+    A bound on operator norms, ``spectral``, is kept by matrices, and not by their triangles alone.
+    """
     found = objective.hessian_contributions(rows, w, spectral=spectral)
+    if spectral and not isinstance(found, Matrices | Squares):
+        raise TypeError(
+            f"hessian_contributions must return Matrices or Squares, got {type(found).__name__}."
+        )
     return _checked(objective, found, objective.dimension * (objective.dimension + 1) // 2, rows)
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,23 +155,19 @@ class Users(FromGradients):
         self._of_person = [some[:group_size] for some in np.split(order, starts[1:])]
         self._rows = objective
         super().__init__(
-            self._sums, n=len(starts), dimension=objective.dimension, loss=self._losses
+            partial(self._by_person, objective.clipped_sum),
+            n=len(starts),
+            dimension=objective.dimension,
+            loss=partial(self._by_person, objective.clipped_loss_sum),
         )
         self.l2, self.penalized = objective.l2, objective.penalized
         self.dual_l2, self.ascending = objective.dual_l2, objective.ascending
         self.checked, self.read_from_data = objective.checked, objective.read_from_data
 
-    def _sums(self, w: Vector, some: Rows) -> Vector:
-        """Return the sum of each person's gradients, not clipped, shape (m, dimension)."""
-        ask, of = self._rows.clipped_sum, self._of_person
+    def _by_person(self, ask: Callable[..., Any], w: Vector, some: Rows) -> Vector:
+        """Return the sums over the rows of each of some persons, not clipped."""
         with np.errstate(all="ignore"):
-            return np.array([ask(w, of[each], math.inf) for each in some])
-
-    def _losses(self, w: Vector, some: Rows) -> Vector:
-        """Return the sum of each person's losses, shape (m,)."""
-        ask, of = self._rows.clipped_loss_sum, self._of_person
-        with np.errstate(all="ignore"):
-            return np.array([ask(w, of[each], math.inf) for each in some])
+            return np.array([ask(w, self._of_person[each], math.inf) for each in some])
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""

@@ -15,12 +15,15 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpcal._ext.gradients import ClippedSum
@@ -33,16 +36,23 @@ from dpcal.optim.objectives.arrays import (
     digest_of,
     in_blocks,
     parameters,
-    prints_of_rows,
     records,
     row_norms,
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Labelled, Objective
-from dpcal.optim.objectives.contributions import MOST, Contributions, Products
+from dpcal.optim.objectives.contributions import MOST, Contributions, Squares
 from dpcal.optim.objectives.domains import blanked, cells, records_of
 
-__all__ = ["Linear", "Logistic", "Squared", "TwoClass", "as_smooth_as", "smoothness_of"]
+__all__ = [
+    "Classified",
+    "Linear",
+    "Logistic",
+    "Squared",
+    "TwoClass",
+    "as_smooth_as",
+    "smoothness_of",
+]
 
 
 class _Embedded:
@@ -63,8 +73,81 @@ class _Embedded:
         return table
 
 
-class Linear(Objective):
-    """A linear model: one record's loss is a function of its score ``<w, x>`` and its target.
+class Scored(Objective):
+    """A linear model: one record's loss is a function of its scores ``<w_k, x>`` and its target.
+
+    Attributes
+    ----------
+    scores
+        Number of scores of a record.
+    weights, largest_weight
+        Numbers that losses are multiplied by, one for each class, or None for 1; and the largest.
+    """
+
+    # Bounds on the first and second derivative of the loss by the scores; the first is per width.
+    steepest: ClassVar[float]
+    sharpest: ClassVar[float] = 1.0
+    convex: ClassVar[bool] = False
+    width: float = 1.0
+    scores: int = 1
+    largest_weight: float = 1.0
+    weights: Vector | None = None
+    kernel: ClippedSum
+
+    def _hold(self, X: Vector, targets: NDArray[Any], *, l2: float, fit_intercept: bool) -> None:
+        """Take finite records, of zeros where they are ignored, and targets, NaN or -1 there."""
+        self.l2 = validate.non_negative(l2=l2)
+        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
+        self.n, columns = X.shape
+        self.penalized = self.scores * columns
+        self.dimension = self.penalized + self.scores * self.fit_intercept
+        self.kernel = self._compiled(X, targets, intercept=self.fit_intercept)
+
+    @abstractmethod
+    def _compiled(self, X: Any, targets: NDArray[Any], *, intercept: bool) -> ClippedSum:
+        """Return the compiled form of the gradients and losses."""
+
+    def _norms(self) -> Vector:
+        """Return the norms of records, the constant feature included, shape (n,)."""
+        return self.kernel.norms
+
+    @property
+    def constants(self) -> Constants:
+        """L0 and L1: a largest slope times max ||x||, a curvature times max ||x||^2: measured.
+
+        The norms of records have the constant feature in them. Not private.
+        """
+        return self._bounds(
+            float(self._norms().max()),
+            l2=0.0 if self.fit_intercept else self.l2,
+            weight=self.largest_weight,
+            width=self.width,
+            measured=True,
+        )
+
+    @classmethod
+    def _bounds(
+        cls, norm: float, *, l2: float, weight: float = 1.0, width: float = 1.0, **more: Any
+    ) -> Constants:
+        """Return constants of losses of records of this norm at most."""
+        return Constants(
+            lipschitz=math.inf
+            if math.isinf(cls.steepest)
+            else weight * cls.steepest * width * norm,
+            smoothness=weight * cls.sharpest * norm**2,
+            strong_convexity=l2 if cls.convex else 0.0,
+            **more,
+        )
+
+    @classmethod
+    def _declared(cls, row_norm: float, l2: float, fit_intercept: bool, **more: Any) -> Constants:
+        """Return constants from public numbers."""
+        l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
+        return cls._bounds(declared_norm(row_norm, fit_intercept), l2=l2, **more)
+
+
+class Linear(Scored):
+    """A linear model of one score: a record's loss is a function of ``<w, x>`` and its target.
 
     Data that are empty, shapes that do not match, and l2 < 0 raise a ValueError. A record is
     ignored if one of its cells or its target is not a finite number: it contributes zero to every
@@ -89,13 +172,6 @@ class Linear(Objective):
     """
 
     point_loss: ClassVar[type[PointLoss]]
-    # Bounds on the first and second derivative of the loss by the score; the first is per width.
-    steepest: ClassVar[float]
-    sharpest: ClassVar[float] = 1.0
-    width: float = 1.0
-    largest_weight: float = 1.0
-    weights: Vector | None = None
-    kernel: ClippedSum
     _embedded: tuple[Linear, Vector] | None = None
 
     def __init__(
@@ -108,11 +184,7 @@ class Linear(Objective):
         known &= np.isfinite(targets)
         # A target of NaN makes every slope and every loss zero.
         X, targets = blanked(X, known), blanked(targets, known, math.nan)
-        self.l2 = validate.non_negative(l2=l2)
-        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
-        self.n, self.penalized = X.shape
-        self.dimension = self.penalized + self.fit_intercept
-        self.kernel = self._compiled(X, targets, intercept=self.fit_intercept)
+        self._hold(X, targets, l2=l2, fit_intercept=fit_intercept)
 
     def _compiled(self, X: Any, targets: Vector, *, intercept: bool) -> ClippedSum:
         loss = self.point_loss(self.width)
@@ -122,32 +194,27 @@ class Linear(Objective):
         """Return the second derivatives of losses by their scores, without weights, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
-    def _curvatures(self, scores: Vector, rows: Rows) -> Vector:
-        """Return the second derivative of the loss of each row, zero for ignored records."""
-        targets = self.kernel.targets[rows]
-        found = np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
-        return found if self.weights is None else found * self.weights[(targets > 0).astype(int)]
+    @np.errstate(over="ignore", invalid="ignore")
+    def _hessian_factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
+        """Return a number c and the record x of each row, whose Hessian is ``c x x^T``."""
+        X, targets = self.kernel.features[rows], self.kernel.targets[rows]
+        found = np.where(np.isnan(targets), 0.0, self.curvatures(X @ w, targets))
+        if self.weights is not None:
+            found *= self.weights[(targets > 0).astype(int)]
+        return found, X
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_rows`: each Hessian is a number times ``x x^T``."""
-        X = self.kernel.features[rows]
+        """See :meth:`Objective.hessian_vector_rows`."""
+        c, X = self._hessian_factors(w, rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            factors = self._curvatures(X @ w, rows) * (X @ v)
-            return np.asarray(factors[:, np.newaxis] * X)
+            return np.asarray((c * (X @ v))[:, np.newaxis] * X)
 
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
-        """See :meth:`Objective.hessian_contributions`; at rank one both norms are equal."""
-        upper = np.triu_indices(self.dimension)
-        blocks = (self._hessian_factors(w, some) for some in in_blocks(rows, MOST))
-        return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
-
-    def _hessian_factors(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
-        """Return two vectors for each record; their outer product is its Hessian."""
-        X = self.kernel.features[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return [(self._curvatures(X @ w, rows)[:, np.newaxis] * X, X)]
+        """See :meth:`Objective.hessian_contributions`."""
+        factors = partial(self._hessian_factors, w)
+        return Squares(self.dimension, map(factors, in_blocks(rows, MOST)))
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`; embedded records digest the originals and the matrix.
@@ -159,9 +226,8 @@ class Linear(Objective):
         originals, matrix = self._embedded
         return digest_of(np.frombuffer(originals.digest(), np.uint8), matrix)
 
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self.kernel.features, self.kernel.targets)
+    def _digested(self) -> tuple[NDArray[Any], ...]:
+        return self.kernel.features, self.kernel.targets
 
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
@@ -185,46 +251,12 @@ class Linear(Objective):
         scores = X @ w[: self.penalized]
         return scores + w[-1] if self.fit_intercept else scores
 
-    @property
-    def constants(self) -> Constants:
-        """L0 and L1: a largest slope times max ||x||, a curvature times max ||x||^2: measured.
 
-        The norms of records have the constant feature in them. Not private.
-        """
-        return self._bounds(
-            float(self.kernel.norms.max()),
-            l2=0.0 if self.fit_intercept else self.l2,
-            weight=self.largest_weight,
-            width=self.width,
-            measured=True,
-        )
+class Classified(Scored, Labelled):
+    """A linear model of classes.
 
-    @classmethod
-    def _bounds(
-        cls, norm: float, *, l2: float, weight: float = 1.0, width: float = 1.0, **more: Any
-    ) -> Constants:
-        """Return constants of losses of records of this norm at most."""
-        return Constants(
-            lipschitz=math.inf
-            if math.isinf(cls.steepest)
-            else weight * cls.steepest * width * norm,
-            smoothness=weight * cls.sharpest * norm**2,
-            strong_convexity=l2 if math.isfinite(cls.point_loss.curvature) else 0.0,
-            **more,
-        )
-
-    @classmethod
-    def _declared(cls, row_norm: float, l2: float, fit_intercept: bool, **more: Any) -> Constants:
-        """Return constants from public numbers."""
-        l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
-        return cls._bounds(declared_norm(row_norm, fit_intercept), l2=l2, **more)
-
-
-class TwoClass(Linear, Labelled):
-    """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
-
-    Classes that are not two, and weights that are not for these classes, raise a ValueError. A
-    record is ignored if it has another label, or a cell that is not a finite number.
+    Too few classes, and weights that are not for these classes, raise a ValueError. A record is
+    ignored if it has another label, or a cell that is not a finite number.
 
     Parameters
     ----------
@@ -233,7 +265,7 @@ class TwoClass(Linear, Labelled):
     y
         Labels, shape (n,).
     classes
-        The two classes, known in public; when omitted, the keys of ``class_weights``. A record of
+        The classes, known in public; when omitted, the keys of ``class_weights``. A record of
         another label, such as -1 where the classes are 0 and 1, is ignored without a message.
     classes_from_data
         Whether the classes are read off the records, which no claim covers: every statement names
@@ -246,12 +278,12 @@ class TwoClass(Linear, Labelled):
     Attributes
     ----------
     classes_, weights
-        The two classes, in sort order, and their weights, shape (2,), or None.
+        The K classes, in sort order, and their weights, shape (K,), or None.
+    two
+        Whether the model is of two classes, with one score, or of any number, with a score each.
     """
 
-    # Loss at a score of zero, and one over a bound on the third derivative by the score.
-    at_origin: ClassVar[float]
-    straightness: ClassVar[float]
+    two: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -264,9 +296,29 @@ class TwoClass(Linear, Labelled):
         classes_from_data: bool = False,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
-        place = self._read(y, classes, class_weights, from_data=classes_from_data, two=True)
-        signs = np.array([-1.0, 1.0, math.nan])[place]
-        super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
+        table = self._table(X, y, classes, class_weights, from_data=classes_from_data, two=self.two)
+        self.scores = 1 if self.two else len(self.classes_)
+        targets = np.array([-1.0, 1.0, math.nan])[self._class] if self.two else self._class
+        self._hold(table, targets, l2=l2, fit_intercept=fit_intercept)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`; it also depends on the weights of classes."""
+        records = super().digest()
+        if self.weights is None:
+            return records
+        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
+
+
+class TwoClass(Classified, Linear):
+    """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
+
+    See :class:`Classified` for parameters and attributes.
+    """
+
+    two = True
+    # Loss at a score of zero, and one over a bound on the third derivative by the score.
+    at_origin: ClassVar[float]
+    straightness: ClassVar[float]
 
     @classmethod
     def constants_for(
@@ -299,15 +351,11 @@ strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
             hessian_lipschitz=weight * norm**3 / cls.straightness * (1 + 2.0**-50),
         )
 
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return self._weighted_digest(super().digest())
-
 
 class Logistic(TwoClass):
     """Logistic regression: ``log(1 + exp(-y <w, x>))`` with y in {-1, +1}.
 
-    See :class:`TwoClass` for parameters and attributes.
+    See :class:`Classified` for parameters and attributes.
 
     Examples
     --------
@@ -318,7 +366,7 @@ class Logistic(TwoClass):
     """
 
     point_loss = LogisticLoss
-    steepest, sharpest = 1.0, 0.25
+    steepest, sharpest, convex = 1.0, 0.25, True
     at_origin, straightness = math.nextafter(math.log(2), 1.0), 6 * math.sqrt(3)
     linear_loss = "logistic", 1.0
 
@@ -341,7 +389,7 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
-    steepest = math.inf
+    steepest, convex = math.inf, True
     linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:

@@ -26,21 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal._internal import validate
-from dpcal.optim.objectives.arrays import (
-    Vector,
-    digest_of,
-    in_blocks,
-    parameters,
-    prints_of_rows,
-    records,
-)
+from dpcal.optim.objectives.arrays import Rows, Vector, in_blocks, parameters, records
 from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
 from dpcal.optim.objectives.custom import UNKNOWN
 
 __all__ = ["KAN", "MLP"]
-
-Rows = NDArray[np.intp]
 
 
 class Network(Labelled):
@@ -70,7 +61,7 @@ class Network(Labelled):
     """
 
     constants = UNKNOWN
-    _arranged: Any = None
+    _order: NDArray[np.intp] | None = None
     _X: Vector
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
@@ -78,20 +69,18 @@ class Network(Labelled):
         if len(at) == 2:
             return Table(self.dimension, self.tables(rows, *at))
         pairs = (self._pairs(at[0], block) for block in in_blocks(rows, MOST))
-        return Products(self.dimension, pairs, self._arranged)
+        return Products(self.dimension, pairs, self._order)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_gradients`; computed one by one, only for differences."""
-        alone = (rows[i : i + 1] for i in range(len(rows)))
-        return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
+        """See :meth:`Objective.record_gradients`; whole vectors, only for differences."""
+        pairs = self._pairs(w, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            layers = [np.einsum("ij,ik->ijk", left, right) for left, right in pairs]
+        table = np.hstack([each.reshape(len(rows), math.prod(each.shape[1:])) for each in layers])
+        return table if self._order is None else table[:, self._order]
 
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return digest_of(self._X, self._class)
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self._X, self._class)
+    def _digested(self) -> tuple[NDArray[Any], ...]:
+        return self._X, self._class
 
     @abstractmethod
     def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
@@ -141,6 +130,13 @@ class MLP(Network):
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
+        # The weights of both layers, and then their intercepts, which are last in each row.
+        places = np.arange(self.dimension)
+        hidden, out = np.split(places, [self.width * (self._columns + 1)])
+        layers = hidden.reshape(self.width, -1), out.reshape(K, -1)
+        self._order = np.concatenate(
+            [each[:, :-1].ravel() for each in layers] + [each[:, -1] for each in layers]
+        )
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start: weights of variance one over their number of inputs.
@@ -159,13 +155,6 @@ class MLP(Network):
         inputs = self._inputs[rows]
         units, back, out = self._backward(w, inputs[:, :-1], rows)
         return [(back, inputs), (out, units)]
-
-    @staticmethod
-    def _arranged(sums: list[NDArray[Any]]) -> NDArray[Any]:
-        """Return weights of both layers, and then their intercepts."""
-        return np.concatenate(
-            [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
-        )
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`, by Pearlmutter's R-operator (1994)."""

@@ -88,7 +88,7 @@ class Huber(_Robust):
     """
 
     point_loss = HuberLoss
-    steepest = 1.0
+    steepest, convex = 1.0, True
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """See :meth:`Linear.curvatures`: 1 within the width, 0 beyond."""
@@ -130,7 +130,7 @@ class Welsch(_Robust):
 class Sigmoid(TwoClass):
     """Squared error of a predicted probability, ``sigmoid(-y <w, x>)^2``: in [0, 1], not convex.
 
-    See :class:`dpcal.optim.objectives.linear.TwoClass` for parameters and attributes.
+    See :class:`dpcal.optim.objectives.linear.Classified` for parameters and attributes.
     """
 
     # With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the

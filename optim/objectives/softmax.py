@@ -14,99 +14,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import SoftmaxLoss
 from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import (
-    Rows,
-    Vector,
-    digest_of,
-    parameters,
-    prints_of_rows,
-    records,
-    row_norms,
-)
-from dpcal.optim.objectives.base import Labelled
-from dpcal.optim.objectives.linear import declared_norm
+from dpcal.optim.objectives.arrays import Rows, Vector, parameters, records, row_norms
+from dpcal.optim.objectives.linear import Classified
 
 __all__ = ["Softmax"]
 
 
-class Softmax(Labelled):
+class Softmax(Classified):
     """Multinomial logistic regression: ``log sum_k exp(<w_k, x>) - <w_y, x>``.
 
     The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
     and ``x``, so its norm is a product of two norms, and clipping forms no gradient.
 
-    It raises the errors of :class:`dpcal.optim.objectives.linear.TwoClass`.
-
-    Parameters
-    ----------
-    X, l2, fit_intercept, class_weights
-        See :class:`dpcal.optim.objectives.linear.TwoClass`.
-    y
-        Labels, shape (n,).
-    classes
-        K >= 2 classes, known in public; when omitted, the keys of ``class_weights``. A record of
-        another label is ignored.
-    classes_from_data
-        Whether the classes are read off the records, which no claim covers: every statement names
-        them then.
+    See :class:`dpcal.optim.objectives.linear.Classified` for the parameters.
 
     Attributes
     ----------
     classes_, weights
-        The classes, in sort order, and their weights, shape (K,), or None.
+        The K >= 2 classes, in sort order, and their weights, shape (K,), or None.
     dimension
         K d, or K (d + 1) with intercepts: parameters hold the K weight vectors one after another,
         and then the K intercepts.
     """
 
-    kernel: ClippedSum
+    steepest, sharpest, convex = math.sqrt(2) * (1 + 2.0**-50), 0.5, True
     linear_loss = "softmax", 1.0
 
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        classes: ArrayLike | None = None,
-        classes_from_data: bool = False,
-        class_weights: Mapping[Any, float] | None = None,
-    ) -> None:
-        X = self._table(X, y, classes, class_weights, from_data=classes_from_data)
-        self.l2 = validate.non_negative(l2=l2)
-        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
-        K = len(self.classes_)
-        self.penalized = K * self._columns
-        self.dimension = self.penalized + K * self.fit_intercept
-        loss = SoftmaxLoss(K, intercepts=self.fit_intercept)
-        self.kernel = ClippedSum(loss, X, self._class, intercept=False, weights=self.weights)
+    def _compiled(self, X: Any, targets: NDArray[Any], *, intercept: bool) -> ClippedSum:
+        loss = SoftmaxLoss(self.scores, intercepts=intercept)
+        return ClippedSum(loss, X, targets, intercept=False, weights=self.weights)
 
     def _features(self, rows: Rows | slice = slice(None)) -> Vector:
         """Return records with their constant feature, shape (m, d) or (m, d + 1)."""
         table: Vector = self.kernel.features[rows]
         return np.hstack([table, np.ones((len(table), 1))]) if self.fit_intercept else table
 
-    @property
-    def constants(self) -> Constants:
-        """L0 = sqrt(2) max ||x|| and L1 = max ||x||^2 / 2, intercept included: measured.
-
-        The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
-        """
-        norm = float(row_norms(self._features()).max())
-        l2 = 0.0 if self.fit_intercept else self.l2
-        return _bounds(norm, self.largest_weight, l2, measured=True)
+    def _norms(self) -> Vector:
+        return row_norms(self._features())
 
     @classmethod
     def constants_for(
@@ -124,21 +78,14 @@ class Softmax(Labelled):
         weights, to which all constants of the loss are proportional. See
         :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
-        norm = declared_norm(row_norm, fit_intercept)
         weight = validate.positive(largest_weight=largest_weight)
         if validate.count(classes=classes) < 2:
             raise ValueError(f"classes must be a whole number >= 2, got {classes!r}.")
-        l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
         gap = weight * math.log(classes) * (1 + 2.0**-50)
-        return _bounds(norm, weight, l2, gap=gap)
+        return cls._declared(row_norm, l2, fit_intercept, weight=weight, gap=gap)
 
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return self._weighted_digest(digest_of(self._features(), self._class))
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self._features(), self._class)
+    def _digested(self) -> tuple[NDArray[Any], ...]:
+        return self._features(), self._class
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`: with s = V x, ``p (s - <p, s>) x^T``."""
@@ -164,13 +111,3 @@ class Softmax(Labelled):
         """Return the weights with one row a class, shape (K, d) or (K, d + 1)."""
         weights = w[: self.penalized].reshape(len(self.classes_), self._columns)
         return np.column_stack([weights, w[self.penalized :]]) if self.fit_intercept else weights
-
-
-def _bounds(norm: float, weight: float, l2: float, **more: Any) -> Constants:
-    """Return constants for records of this norm at most and losses of this weight."""
-    return Constants(
-        lipschitz=weight * math.sqrt(2) * norm * (1 + 2.0**-50),
-        smoothness=weight * norm**2 / 2,
-        strong_convexity=l2,
-        **more,
-    )

@@ -34,14 +34,14 @@ Gradients along the path are fresh answers, and small differences between them:
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from dpcal._ext.answers import distance, norm as norm_of
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
-from dpcal.optim.algorithms import Begin, Optimizer, Problem, algorithm, step_size
+from dpcal.optim.algorithms import Begin, Optimizer, Problem, algorithm, read, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
@@ -50,8 +50,8 @@ from dpcal.optim.result import Result
 from dpcal.optim.silos.overlap import remember
 
 __all__ = [
+    "Ended",
     "Escape",
-    "Path",
     "Round",
     "SecondOrderResult",
     "Settings",
@@ -89,8 +89,7 @@ class Escape:
         return bool(self.rounds) and self.rounds[-1].escaped
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """Settings of Algorithm 1.
 
     Parameters
@@ -111,31 +110,15 @@ class Settings:
     steps: int
     reset: str = "rewind"
 
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "threshold", "escape_radius"):
-            validate.positive(**{name: getattr(self, name)})
-        for name in ("escape_steps", "escape_rounds", "steps"):
-            validate.count(**{name: getattr(self, name)})
-        validate.choice(RESETS, reset=self.reset)
-
     @classmethod
     def of(cls, plan: Plan, **given: Any) -> Self:
         """Return the settings in a plan's parameters, replaced by the given ones."""
         chosen = {name: value for name, value in given.items() if value is not None}
-        known: dict[str, Any] = {"reset": "rewind", **plan.parameters, **chosen}
-        names = [each.name for each in fields(cls)]
-        if missing := [name for name in names if name not in known]:
-            raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**{name: known[name] for name in names})
-
-
-class Path(NamedTuple):
-    """End of a walk: the fields of :class:`SecondOrderResult`, with the point that is returned."""
-
-    w: Vector
-    end: Vector
-    status: str
-    escapes: tuple[Escape, ...]
+        plan = replace(plan, parameters={"reset": "rewind", **plan.parameters, **chosen})
+        eta, chi, radius = read(plan, validate.positive, *cls._fields[:3])
+        length, rounds, calls = read(plan, validate.count, *cls._fields[3:6])
+        reset = validate.choice(RESETS, reset=plan.parameters["reset"])
+        return cls(eta, chi, radius, length, rounds, calls, reset)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -226,17 +209,18 @@ def gauss_psgd(
         drift=validate.non_negative(drift=drift),
         period=None if period is None else int(period),
     )
-    path = walk(spider, run, settings)
-    if path.status in _MESSAGES:
-        message, told = _MESSAGES[path.status], path.status == "certified"
-        if told:
-            last = path.escapes[-1]
+    status, escapes = walk(spider, run, settings)
+    certified = status == "certified"
+    if status in _MESSAGES:
+        message = _MESSAGES[status]
+        if certified:
+            last = escapes[-1]
             message = worth(message, plan, at_start=last.call == 1, norm=last.estimate)
-        run.finish(message, told=told)
+        run.finish(message, told=certified)
     result = SecondOrderResult(
-        **{**vars(run.result(path.w)), "status": path.status},
-        escapes=path.escapes,
-        end=path.end.copy(),
+        **{**vars(run.result(escapes[-1].point if certified else None)), "status": status},
+        escapes=escapes,
+        end=run.w.copy(),
         fresh_calls=spider.fresh_calls,
         difference_calls=spider.difference_calls,
     )
@@ -261,10 +245,11 @@ class State:
     drift: float
 
 
-class PoolEmpty(RunOver):
-    """Too few records are left for the next answer; none was touched."""
+class Ended(RunOver):
+    """The end of a walk, with its status; no record was touched."""
 
-    status = "budget-exhausted"
+    def __init__(self, status: str) -> None:
+        self.status = status
 
 
 class Spider:
@@ -310,7 +295,7 @@ class Spider:
         self.calls = self.fresh_calls = self.difference_calls = 0
 
     def query(self, w: Vector) -> Vector:
-        """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
+        """Return an estimate of the gradient at ``w``; raise Ended if too few records are left."""
         before, alive = self.state, self._alive()
         moved = 0.0 if before is None else distance(w, before.point)
         drift = 0.0 if before is None else before.drift + moved * moved
@@ -344,7 +329,7 @@ class Spider:
                 self._used = used
                 return queries[0].name
             if self._pass + 1 == len(self._passes[0]):
-                raise PoolEmpty
+                raise Ended("budget-exhausted")
             self._pass += 1
             self._used = [0] * len(self._plans)
 
@@ -369,17 +354,11 @@ def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
     return [(queries[0], queries[-1]) for queries in found.values()]
 
 
-class _Ended(RunOver):
-    """The end of the walk, with its status."""
-
-    def __init__(self, status: str) -> None:
-        self.status = status
-
-
-def walk(estimator: Spider, run: Run, settings: Settings) -> Path:
+def walk(estimator: Spider, run: Run, settings: Settings) -> tuple[str, tuple[Escape, ...]]:
     """Walk as Algorithm 1 does, from a run's iterate, on any estimates of gradients.
 
-    The walk is a function only of the estimator's answers; the run may end it.
+    The walk is a function only of the estimator's answers; the run may end it. The status and the
+    escapes are returned. A certified point is the last escape's.
     """
     eta, escapes, status = settings.learning_rate, list[Escape](), "stopped"
     try:
@@ -398,11 +377,10 @@ def walk(estimator: Spider, run: Run, settings: Settings) -> Path:
                     if escapes[-1].escaped:
                         break
                 else:
-                    raise _Ended("certified")  # 11
+                    raise Ended("certified")  # 11
     except RunOver as over:
         status = over.status
-    w = escapes[-1].point if status == "certified" else run.w
-    return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
+    return status, tuple(escapes)
 
 
 def _round(estimator: Spider, run: Run, settings: Settings) -> Round:
@@ -418,7 +396,7 @@ def _round(estimator: Spider, run: Run, settings: Settings) -> Round:
 def _next(estimator: Spider, run: Run, settings: Settings) -> tuple[State | None, Vector]:
     """Return the estimator's state and then its next estimate, or end the walk."""
     if estimator.calls >= settings.steps:
-        raise _Ended("finished")
+        raise Ended("finished")
     if not run.going:
-        raise _Ended("finished" if run.step >= settings.steps else "stopped")
+        raise Ended("finished" if run.step >= settings.steps else "stopped")
     return estimator.state, estimator.query(run.w)

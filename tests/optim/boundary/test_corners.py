@@ -57,11 +57,17 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     apart = {"intercept": False, "shares": (1.0, 0.1), "dual": 3}
     check_refused("shares must have", ClippedSum, AreaLoss(0.5), X, Y, **apart)
     check_refused("shares must have", contributions.Table, D, [], ((1.1, D),))
+    # Parts that overlap, and numbers that stand in two places of the sum, would count twice.
+    check_refused("of one entry or more", contributions.Table, D, [], ((0.5, D), (0.1, -D)))
+    check_refused("a place twice", contributions.Products, D, [], np.zeros(D, dtype=np.intp))
+    one = np.ones((N, 1))
     for found, told in (
         (np.ones((N, D + 1)), rf"shape \({N}, 4\) for {N} rows, got \({N}, 5\)"),
         (contributions.Table(D + 1, []), "must have 4 numbers, got 5"),
         (contributions.Kernel(LOGISTIC.kernel, np.array([7, 7]), W), "each once"),
         (contributions.Table(D, [np.ones((N + 1, D))]), "each once"),
+        (contributions.Table(D, [one]), rf"must have 4 numbers, got shape \({N}, 1\)"),
+        (contributions.Products(D, [[(one, one.copy())]]), "must have 4 numbers, got 1"),
     ):
         made.contributions = lambda rows, *at, found=found: found
         check_refused(told, made.clipped_sum, W, EVERYONE, 1.0)
@@ -84,6 +90,16 @@ def test_a_regulariser_that_is_too_long_for_a_norm_releases_nothing():
     oracle = oracle_for(query(kind="gradient norm"), objective=objective)
     with pytest.raises(NonFiniteAnswer, match="too long for a norm in whole numbers"):
         oracle.norm(np.full(D, 1e200), "q")
+
+
+def test_contributions_in_single_precision_are_added_in_doubles():
+    """Sums of 10^5 records in single precision would be wrong by tens of records."""
+    table = np.full((100_000, 1), 1.1, dtype=np.float32)
+    assert contributions.Table(1, [table]).clipped(1.0) == pytest.approx(1e5, rel=1e-12)
+    ones = np.ones((len(table), 1), dtype=np.float32)
+    assert contributions.Products(1, [[(table, ones)]]).clipped(1.0) == pytest.approx(
+        1e5, rel=1e-12
+    )
 
 
 def test_a_norm_whose_square_overflows_is_a_number():

@@ -12,7 +12,7 @@ from dpcal import calibrate
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
 from dpcal.optim.driver import worth
-from dpcal.optim.second_order.gauss_psgd import PoolEmpty, Settings, Spider, State, walk
+from dpcal.optim.second_order.gauss_psgd import Ended, Settings, Spider, State, walk
 
 # Small plans, whose theorem promises nothing, are planned for how they run.
 pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
@@ -92,6 +92,7 @@ def test_other_resets_escape_too(trigonometric, reset):
     plan = planned(trigonometric)
     result = gauss_psgd(trigonometric, plan, seed=3, initial=SADDLE, reset=reset)
     assert result.status == "certified"
+    assert (result.w == result.escapes[-1].point).all()
     assert (PHI * np.cos(result.w)).min() > 0
 
 
@@ -118,11 +119,12 @@ SCRIPT = [4.0, 3.0, 1.0, -1.0, 2.5, 3.0, 1.0, 0.5, 1.0, 1.0]
 
 
 def walked(estimate, initial=(0.0,), **changes):
-    """Walk by the estimates of a function; return the path, and the states before each call."""
+    """Walk by the estimates of a function; return its end, and the states before each call."""
     settings, estimator = Settings(**{**SCRIPTED, **changes}), Script(estimate)
     oracle = SimpleNamespace(dimension=len(initial))
     run = Run(oracle, steps=settings.steps, initial=initial)
-    return walk(estimator, run, settings), estimator.states
+    status, escapes = walk(estimator, run, settings)
+    return SimpleNamespace(status=status, escapes=escapes, end=run.w), estimator.states
 
 
 def scripted(estimates, **changes):
@@ -132,7 +134,7 @@ def scripted(estimates, **changes):
     def estimate(w):
         for each in left:
             return np.array([each])
-        raise PoolEmpty
+        raise Ended("budget-exhausted")
 
     return walked(estimate, **changes)
 
@@ -151,7 +153,7 @@ def test_a_walk_by_hand():
     assert (two.point[0], two.escaped) == (-6.5, False)
     assert [each.end[0] for each in two.rounds] == [-8.0, -8.5]
     # The candidate is returned, and not the end of its last round.
-    assert (path.w[0], path.end[0]) == (-6.5, -8.5)
+    assert (two.point[0], path.end[0]) == (-6.5, -8.5)
     assert len(states) == len(SCRIPT)
 
 
@@ -191,8 +193,9 @@ def test_exact_gradients_with_fresh_noise_meet_the_theorem():
         path, _ = walked(estimate, SADDLE, **given, escape_steps=80, escape_rounds=4)
         assert path.status == "certified"
         rounds += len(path.escapes[0].rounds)
-        assert np.linalg.norm(slope(path.w)) <= 4 * chi
-        assert (PHI * np.cos(path.w)).min() >= -math.sqrt(4 * chi)
+        found = path.escapes[-1].point
+        assert np.linalg.norm(slope(found)) <= 4 * chi
+        assert (PHI * np.cos(found)).min() >= -math.sqrt(4 * chi)
     # A norm of 10 normals exceeds 7.5 with chance 1e-8: chi bounds all errors of all runs.
     assert stats.chi2.sf((chi / noise) ** 2, D) * 8 * calls < 1e-3
     assert 8 / rounds >= 1 / 8
@@ -224,8 +227,8 @@ def test_the_drift_stays_below_kappa_through_every_reset(reset):
     objective, plan = small(n=6_000, threshold=0.5, escape_radius=0.5)
     spider = Watched(PrivateOracle(objective, plan, seed=1), drift=plan.parameters["drift"])
     run = Run(PrivateOracle(objective, plan, seed=1), steps=1000, initial=[math.pi, 0.0, 0.0])
-    path = walk(spider, run, Settings.of(plan, reset=reset))
-    assert path.escapes
+    _, escapes = walk(spider, run, Settings.of(plan, reset=reset))
+    assert escapes
     assert spider.difference_calls > 10
 
 
@@ -253,8 +256,9 @@ def test_a_run_that_goes_on_without_records_is_refused():
     spider = Spider(oracle, drift=0.0)
     for _ in range(objective.n // 300):
         spider.query(np.zeros(3))
-    with pytest.raises(PoolEmpty):
+    with pytest.raises(Ended) as end:
         spider.query(np.zeros(3))
+    assert end.value.status == "budget-exhausted"
     with pytest.raises(BudgetExceeded):
         oracle.gradient(np.zeros(3), "refresh")
 

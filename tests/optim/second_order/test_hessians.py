@@ -10,7 +10,7 @@ from saddles import Trigonometric
 from dpcal import optim
 from dpcal._ext.sums import grid_step
 from dpcal.errors import BrokenObjective
-from dpcal.optim.objectives.contributions import hessian_products, hessians
+from dpcal.optim.objectives.contributions import Matrices, hessian_products, hessians
 from dpcal.optim.second_order.oracle import SecondOrderOracle, symmetric
 
 RNG = np.random.default_rng(0)
@@ -118,6 +118,23 @@ def test_no_record_moves_a_sum_of_hessians_by_more_than_its_bound(name, spectral
 def planned(kind, **fields):
     asked = query(kind, name="asked", **{"noise_multiplier": 3.0, "max_norm": 2.0, **fields})
     return plan_of(asked, n=40, optimizer="select_point", neighboring_relation="replace-one")
+
+
+def test_a_bound_on_operator_norms_is_kept_whatever_a_method_returns():
+    """A triangle of ones is shorter than the matrix of ones that it stands for."""
+    ones = np.ones((3, 3))
+
+    class Own(optim.Squared):
+        def hessian_contributions(self, rows, w, *, spectral=False):
+            return self.handed
+
+    own = Own(X, TARGETS, fit_intercept=False)
+    own.handed = Matrices(3, [np.triu(ones)[np.newaxis]], spectral=True)
+    total = hessians(own, np.array([0]), np.zeros(3), spectral=True).clipped(1.0)
+    assert symmetric(total, 3) == pytest.approx(ones / 3, rel=1e-9)
+    own.handed = np.ones((1, 6))
+    with pytest.raises(TypeError, match="must return Matrices or Squares, got ndarray"):
+        hessians(own, np.array([0]), np.zeros(3), spectral=True)
 
 
 def test_the_noise_on_a_hessian_is_symmetric_and_its_triangle_independent():
