@@ -8,7 +8,7 @@ import pytest
 
 import dpcal
 from dpcal.optim import attacks
-from dpcal.tables.releasing.reading import Rows
+from dpcal.tables.releasing.statistics import Total
 
 N = 150
 RNG = np.random.default_rng(0)
@@ -52,12 +52,12 @@ def test_a_search_finds_nothing(name):
     assert any(found.moved for found in shown)
 
 
-CELLS_OF = Rows.cells_of
+CELLS_OF = Total.cells
 
 
-def less_the_largest(rows, total, sizes):
+def less_the_largest(total, rows):
     """Numbers less the largest of the records, which a record moves for all others."""
-    made = CELLS_OF(rows, total, sizes)
+    made = CELLS_OF(total, rows)
     if made.values is None:
         return made
     return type(made)(made.places, made.count, made.values - np.nanmax(made.values))
@@ -65,6 +65,6 @@ def less_the_largest(rows, total, sizes):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_hole_is_found(monkeypatch):
-    monkeypatch.setattr(Rows, "cells_of", less_the_largest)
+    monkeypatch.setattr(Total, "cells", less_the_largest)
     shown = attacks.replay_table(door(ASKED["one total"]), X, Y, price=False, seed=1)
     assert not all(found.holds for found in shown)
