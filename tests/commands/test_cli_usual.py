@@ -1,6 +1,5 @@
 """What users of other commands try is understood, and what is wrong is one sentence."""
 
-
 import pytest
 
 TARGET = "--target y --epsilon 1 --delta 1e-6"
