@@ -82,7 +82,7 @@ def with_interval(
 ) -> str:
     """Return an estimate in [0, most] with its interval of 95 percent, two standard errors wide.
 
-    ``hidden`` stands for an estimate whose interval says nothing: no error is known, the error
+    ``hidden`` is returned if the interval carries no information: no error is known, the error
     exceeds the value, or the interval is as wide as [0, most].
 
     >>> with_interval(0.99, 0.0213, ".3f", most=1.0), with_interval(1.0, 0.45, ".3f", most=1.0)

@@ -47,13 +47,13 @@ def scores_line(found: Mapping[str, Any]) -> str:
     larger class 0.600 [0.560, 0.640]
     >>> print(scores_line({"held_out": "noisy", **sure, **larger, "auc": 1.0,
     ...                    "auc_standard_error": 0.45}).splitlines()[1])
-    AUC too noisy to say, accuracy 0.800 [0.760, 0.840],
+    AUC hidden by noise, accuracy 0.800 [0.760, 0.840],
     """
     if "reason" in found:
         return f"held-out scores: not measured, because {found['reason'].rstrip('.')}"
 
     def said(name: str, error: str, **how: Any) -> str:
-        return with_interval(found[name], found[error], hidden="too noisy to say", **how)
+        return with_interval(found[name], found[error], hidden="hidden by noise", **how)
 
     if "accuracy" in found:
         share = {"digits": ".3f", "most": 1.0}

@@ -165,7 +165,7 @@ def _answers(
     The whole plan is paid before anything is read for it. A query that follows an answer depends on
     the records through this answer only.
     """
-    ledgers, told, trees = [], not plan.public_n, trees_of(asked)
+    ledgers, published, trees = [], not plan.public_n, trees_of(asked)
 
     def part(names: Iterable[str]) -> Plan:
         return replace(plan, queries=tuple(map(plan.query, names)))
@@ -180,11 +180,11 @@ def _answers(
             }
             asked = [drawn[each.tree] if isinstance(each, Quantile) else each for each in asked]
             ledgers.append(choices.ledger)
-        totals = {total.name: total for each in asked for total in each.asks(told)}
+        totals = {total.name: total for each in asked for total in each.totals(published)}
         answered = PrivateTotals(part(totals), {n: each.cells(rows) for n, each in totals.items()})
         noisy = {name: Noisy(answered.totals(name), plan.query(name)) for name in totals}
         ledgers.append(answered.ledger)
-    answers = [row for each in asked for row in each.rows(noisy, plan.n, told)]
+    answers = [row for each in asked for row in each.rows(noisy, plan.n, published)]
     return answers, ledgers
 
 

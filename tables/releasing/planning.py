@@ -70,7 +70,7 @@ def planned(
     relation = "add-or-remove-one" if public_n else "replace-special"
     shares: dict[str, tuple[Total, float]] = {}
     for each in statistics:
-        for total, part in each.asks(told=not public_n).items():
+        for total, part in each.totals(published=not public_n).items():
             first, share = shares.get(total.name, (total, 0.0))
             shares[total.name] = first, max(part, share)
     if not shares:

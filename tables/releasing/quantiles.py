@@ -49,7 +49,7 @@ class Ranks(Total):
     @property
     def name(self) -> str:
         """Name of its query, with the shares of the quantiles."""
-        return self.named(self.what, *map(str, self.shares))
+        return self.named(self.kind, *map(str, self.shares))
 
     def cells(self, rows: Rows) -> Cells:
         """Return between which neighboring cuts of its cell, shape (m, k), each row lies."""
@@ -83,7 +83,7 @@ class Quantile(Statistic):
     points: Vector | None = None
 
     kind = "quantile"
-    # Parts of the budget: of the quantiles, and of the check of their ranks.
+    # Parts of the budget for the quantiles, and for the check of their ranks.
     tree_part: ClassVar[float] = 0.7
     ranks_part: ClassVar[float] = 0.3
 
@@ -102,7 +102,7 @@ class Quantile(Statistic):
         """The most that a row moves a score by, over the tree."""
         return _reach(self.shares)
 
-    def asks(self, told: bool) -> dict[Total, float]:
+    def totals(self, published: bool) -> dict[Total, float]:
         """Return the counts around the quantiles."""
         cuts = None if self.points is None else self.cuts
         return {Ranks("ranks", self.column, self.groups, self.shares, cuts): self.ranks_part}

@@ -1,7 +1,7 @@
 """Statistics of a table: the totals that each one is made of, and how it is read off their answers.
 
-A statistic is one class: :meth:`Statistic.asks` lists its totals, with the part of the budget that
-each one gets, and :meth:`Statistic.answers` reads the statistic off noisy totals. A total is a sum
+A statistic is one class: :meth:`Statistic.totals` lists its totals, with the part of the budget for
+each one, and :meth:`Statistic.estimates` reads the statistic off noisy totals. A total is a sum
 over the rows of a cell, with a bound on one row; statistics can share totals: the mean of a column
 and its variance need one sum, and all means by clinic one count.
 
@@ -9,7 +9,7 @@ An interval holds the statistic of the table itself (of its values, clamped to t
 probability 95 percent or more over the noise. It does not cover the error of the table as a sample.
 
 >>> age = Column(name="age", type="number", range=(0, 100), missing="drop-row")
->>> [(total.name, total.bound) for total in Variance(age).asks(told=False)]
+>>> [(total.name, total.bound) for total in Variance(age).totals(published=False)]
 [('sum of age', 50.0), ('squares of age', 1.0), ('count of age', 1.0)]
 """
 
@@ -152,7 +152,7 @@ class Total:
 
     Parameters
     ----------
-    what
+    kind
         ``"count"`` of rows, ``"sum"`` of numbers less the middle of their range, ``"plain"`` sum,
         sum of ``"squares"`` (of 2 s^2 - 1, where s is the number scaled to [-1, 1]), or
         ``"ranks"``: counts between cuts around quantiles.
@@ -162,14 +162,14 @@ class Total:
         Rows that count, and their cells.
     """
 
-    what: str
+    kind: str
     column: Column | None
     groups: Groups
 
     @property
     def name(self) -> str:
         """Name of its query; totals of one name are one total."""
-        return self.named(self.what)
+        return self.named(self.kind)
 
     def named(self, *words: str) -> str:
         """Return words about the column, the rows and the groups."""
@@ -183,22 +183,22 @@ class Total:
     @property
     def bound(self) -> float:
         """The most that a row adds to a cell."""
-        if self.what not in ("sum", "plain"):
+        if self.kind not in ("sum", "plain"):
             return 1.0
         assert self.column is not None
         low, high = ends_of(self.column)
-        return (high / 2 - low / 2) if self.what == "sum" else max(abs(low), abs(high))
+        return (high / 2 - low / 2) if self.kind == "sum" else max(abs(low), abs(high))
 
     def cells(self, rows: Rows) -> Cells:
         """Return the cell of each row, and its contribution to the cell."""
         places = self.groups.places(rows, self.column)
-        if self.what == "count" or self.column is None:
+        if self.kind == "count" or self.column is None:
             return Cells(places, self.groups.cells)
         low, high = ends_of(self.column)
         values = np.clip(rows.cells[self.column.name], low, high)
-        if self.what != "plain":
+        if self.kind != "plain":
             values = values - (low / 2 + high / 2)
-        if self.what == "squares":
+        if self.kind == "squares":
             values = 2 * (values / (high / 2 - low / 2)) ** 2 - 1
         return Cells(places, self.groups.cells, values)
 
@@ -319,34 +319,34 @@ class Statistic(ABC):
         assert self.column is not None
         return ends_of(self.column)
 
-    def is_of_all(self, told: bool) -> bool:
-        """Return whether all rows count, in one cell, and their number is told."""
-        return told and self._always and self.groups == Groups()
+    def is_of_all(self, published: bool) -> bool:
+        """Return whether all rows count, in one cell, and their number is published."""
+        return published and self._always and self.groups == Groups()
 
     @property
     def _always(self) -> bool:
         """Whether every row has the column."""
         return self.column is None or self.column.missing in ("refuse", "impute")
 
-    def total(self, what: str) -> Total:
+    def total(self, kind: str) -> Total:
         """Return a total of its rows; a count that every row is in does not name the column."""
-        shared = what == "count" and self._always
-        return Total(what, None if shared else self.column, self.groups)
+        shared = kind == "count" and self._always
+        return Total(kind, None if shared else self.column, self.groups)
 
     @abstractmethod
-    def asks(self, told: bool) -> dict[Total, float]:
+    def totals(self, published: bool) -> dict[Total, float]:
         """Return its totals, each with its part of the statistic's share of the budget.
 
-        ``told`` is whether the number of rows is published, so that means of all rows need no
+        ``published`` is whether the number of rows is published, so that means of all rows need no
         count.
         """
 
-    def rows(self, noisy: Mapping[str, Noisy], n: int, told: bool) -> Iterator[dict[str, Any]]:
+    def rows(self, noisy: Mapping[str, Noisy], n: int, published: bool) -> Iterator[dict[str, Any]]:
         """Yield a row for each cell and each of its marks.
 
-        ``noisy`` are released totals by name, and ``n`` is the number of rows, if it is told.
+        ``noisy`` are released totals by name, and ``n`` is the number of rows, if it is published.
         """
-        parts = {total.what: noisy[total.name] for total in self.asks(told)}
+        parts = {total.kind: noisy[total.name] for total in self.totals(published)}
         axes = [each.name for each in self.groups.axes]
         names = [f"group {name}" if name in SHOWN else name for name in axes]
         for cell, labels in enumerate(self.groups.labels):
@@ -357,12 +357,12 @@ class Statistic(ABC):
 
     @property
     def marks(self) -> list[dict[str, float]]:
-        """What sets the estimates of one cell apart."""
+        """Keys that set the estimates of one cell apart."""
         return [{}]
 
     @abstractmethod
     def estimates(self, parts: Mapping[str, Noisy], cell: int, n: int) -> list[Estimate]:
-        """Return the estimates of one cell, read off totals by what they are."""
+        """Return the estimates of one cell, read off totals by their kinds."""
 
 
 class Count(Statistic):
@@ -370,9 +370,9 @@ class Count(Statistic):
 
     kind = "count"
 
-    def asks(self, told: bool) -> dict[Total, float]:
-        """Return the count, unless it is told."""
-        return {} if self.is_of_all(told) else {self.total("count"): 1.0}
+    def totals(self, published: bool) -> dict[Total, float]:
+        """Return the count, unless it is published."""
+        return {} if self.is_of_all(published) else {self.total("count"): 1.0}
 
     def estimates(self, parts: Mapping[str, Noisy], cell: int, n: int) -> list[Estimate]:
         """Return the count as it was released; its interval begins at 0."""
@@ -388,13 +388,13 @@ class Histogram(Count):
 
 
 class Sum(Statistic):
-    """A sum of numbers. Of all rows, it is that of distances from the middle of the range."""
+    """A sum of numbers; for all rows it is read off distances from the middle of the range."""
 
     kind = "sum"
 
-    def asks(self, told: bool) -> dict[Total, float]:
+    def totals(self, published: bool) -> dict[Total, float]:
         """Return the sum."""
-        return {self.total("sum" if self.is_of_all(told) else "plain"): 1.0}
+        return {self.total("sum" if self.is_of_all(published) else "plain"): 1.0}
 
     def estimates(self, parts: Mapping[str, Noisy], cell: int, n: int) -> list[Estimate]:
         """Return the sum as it was released, with the middle of each row added again."""
@@ -414,20 +414,20 @@ class Mean(Statistic):
     kind = "mean"
     parts: ClassVar[Mapping[str, float]] = {"sum": 2 / 3, "count": 1 / 3}
 
-    def asks(self, told: bool) -> dict[Total, float]:
-        """Return the totals, without a count that is told."""
+    def totals(self, published: bool) -> dict[Total, float]:
+        """Return the totals, without a count that is published."""
         parts = dict(self.parts)
-        if self.is_of_all(told):
+        if self.is_of_all(published):
             del parts["count"]
         whole = math.fsum(parts.values())
-        return {self.total(what): part / whole for what, part in parts.items()}
+        return {self.total(kind): part / whole for kind, part in parts.items()}
 
     def estimates(self, parts: Mapping[str, Noisy], cell: int, n: int) -> list[Estimate]:
         """Return the statistic of numbers that are scaled to [-1, 1], in the column's unit."""
         low, high = self.ends
         half, failure = high / 2 - low / 2, (1 - CONFIDENCE) / len(parts)
         units = {"sum": half, "squares": 1.0, "count": 1.0}
-        read = {what: each.part(cell, units[what], failure) for what, each in parts.items()}
+        read = {kind: each.part(cell, units[kind], failure) for kind, each in parts.items()}
         count = read.pop("count", _Part(float(n)))
         least, most = self.scaled(-1.0, 1.0)
         if count.value < 1 or count.value <= count.reach:
