@@ -92,7 +92,7 @@ newest: install
 lock: install
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
-		--group dev --group docs $(addprefix --extra ,demo train dask completion) \
+		--group dev --group docs $(addprefix --extra ,demo train dask) \
 		pyproject.toml --output-file .github/constraints.txt
 
 install: $(INSTALLED)
@@ -102,7 +102,7 @@ $(INSTALLED): setup.py pyproject.toml $(KERNELS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		$(addprefix --constraint ,$(CONSTRAINTS)) --config-settings editable_mode=strict --group dev \
-		--editable ".[demo,train,certify,discrete,dask,completion]"
+		--editable ".[demo,train,certify,discrete,dask]"
 	rm -f $(VENV)/installed-*
 	touch $@
 

@@ -40,7 +40,8 @@ def calibrate(
     max_grad_norm
         Clipping norm > 0 of a plan.
     output
-        File for the plan of a run with n and batch_size, in JSON, for 'dpcal train --use-plan'.
+        File for the plan of a run with n and batch_size, in JSON: dpcal.run runs it, and 'dpcal
+        attack --plan' attacks it.
 
     Examples
     --------

@@ -23,13 +23,12 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import dpcal
 from dpcal.commands import COMMANDS, FORMER, GROUPS, MOVED, load
 from dpcal.commands._signature import add_options, called, examples_of, summary_of
-from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
+from dpcal.errors import DpcalError, reason_of
 from dpcal.report.output import dump
 
 __all__ = ["main"]
@@ -68,7 +67,6 @@ def _help() -> str:
     for title, commands in GROUPS.items():
         lines += ["", title]
         lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
-    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints a script that completes words."]
     return "\n".join(lines)
 
 
@@ -146,10 +144,6 @@ def _named(words: list[str]) -> str | None:
             print(_help())
         case ["--version" | "-V"]:
             print(f"dpcal {dpcal.__version__}")
-        case ["--print-completion", "bash" | "zsh" | "tcsh" as shell]:
-            print(_completion(shell))
-        case ["--print-completion", *_]:
-            raise ValueError("--print-completion must be bash, zsh or tcsh (see dpcal --help).")
         case [name, *_] if not name.startswith("-"):
             meant = [MOVED[name]] if name in MOVED else difflib.get_close_matches(name, COMMANDS)
             told = f"; did you mean {meant[0]}?" if meant else " (see dpcal --help)."
@@ -219,20 +213,3 @@ def _with_options(sentence: str, spelled: Mapping[str, str]) -> str:
 
     pattern = rf"(?<![\w'.=-])(?:{valued}|{listed}|{single})"
     return re.sub(pattern, options, sentence) if spelled else sentence
-
-
-def _completion(shell: str) -> str:
-    """Return a script that completes commands, options, choices and files in a shell."""
-    try:
-        import shtab
-    except ImportError as error:
-        raise MissingExtra(f"Completion is written by shtab: {extra('completion')}.") from error
-    parser = argparse.ArgumentParser(prog="dpcal")
-    commands = parser.add_subparsers()
-    for name, (_, summary) in COMMANDS.items():
-        known = commands.add_parser(name, help=summary)
-        for action in [each for each in _parser(name)._actions if each.dest != "help"]:
-            if action.type is Path:
-                action.complete = shtab.FILE  # type: ignore[attr-defined]
-            known._add_action(action)
-    return str(shtab.complete(parser, shell))

@@ -25,7 +25,7 @@ __all__ = [
     "columns",
     "dump",
     "interval",
-    "with_error",
+    "with_interval",
 ]
 
 _COLUMNS = 80
@@ -72,17 +72,28 @@ def _rounded(value: float, digits: int, mode: str) -> str:
     return f"{rounded:.{digits - 1}e}"
 
 
-def with_error(
-    value: float | None, error: float | None, digits: str, words: str = "{} \u00b1 {}"
+def with_interval(
+    value: float | None,
+    error: float | None,
+    digits: str,
+    *,
+    most: float = math.inf,
+    hidden: str = "-",
 ) -> str:
-    """Return a number with its standard error; a bar where the error is the larger one.
+    """Return an estimate in [0, most] with its interval of 95 percent, two standard errors wide.
 
-    >>> with_error(0.75, 0.0213, ".3f"), with_error(0.1, 0.2, ".3f")
-    ('0.750 \u00b1 0.021', '-')
+    ``hidden`` is returned if the interval carries no information: no error is known, the error
+    exceeds the value, or the interval is as wide as [0, most].
+
+    >>> with_interval(0.99, 0.0213, ".3f", most=1.0), with_interval(1.0, 0.45, ".3f", most=1.0)
+    ('0.990 [0.947, 1.000]', '-')
     """
-    if value is None or error is None or error > abs(value):
-        return "-"
-    return words.format(f"{value:{digits}}", f"{error:.2g}") if error else f"{value:{digits}}"
+    if value is None or error is None or error > abs(value) or 4 * error >= most:
+        return hidden
+    if not error:
+        return f"{value:{digits}}"
+    low, high = max(0.0, value - 2 * error), min(most, value + 2 * error)
+    return f"{value:{digits}} [{low:{digits}}, {high:{digits}}]"
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -32,7 +32,7 @@ from typing import Any
 
 from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
-from dpcal.report.output import at_most, with_error
+from dpcal.report.output import at_most, with_interval
 
 __all__ = ["answers_page", "sentences", "statement_page"]
 
@@ -51,7 +51,7 @@ def _templates() -> Any:
     )
     found.filters["g"] = "{:g}".format
     found.globals |= {"up": at_most, "sentence": _sentence, "scored": _scored, "repr": repr}
-    found.globals |= {"with_error": with_error}
+    found.globals |= {"with_interval": with_interval}
     return found
 
 
@@ -130,6 +130,7 @@ def _models(document: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
 
 
 def _scored(found: Mapping[str, Any], name: str, error: str = "") -> str:
-    """Return a score with its standard error."""
-    digits = ".3f" if error or name in SHARES else ".4g"
-    return with_error(found[name], found[error or f"{name}_standard_error"], digits)
+    """Return a score with its interval."""
+    share = bool(error) or name in SHARES
+    how: dict[str, Any] = {"digits": ".3f", "most": 1.0} if share else {"digits": ".4g"}
+    return with_interval(found[name], found[error or f"{name}_standard_error"], **how)

@@ -1,4 +1,4 @@
-"""Training of a model on a table: typed, and without imports until the call.
+"""A model of a table, or statistics of it: typed, and without imports until the call.
 
 >>> import inspect
 >>> [*inspect.signature(train).parameters][:5]
@@ -7,20 +7,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpcal._internal import lazy
 
 if TYPE_CHECKING:
-    from dpcal.calibrate import Plan
     from dpcal.tables.fit import Fitted
+    from dpcal.tables.releasing.answering import Release
     from dpcal.tables.schema import Schema
 
-__all__ = ["train"]
+__all__ = ["release", "train"]
 
 _fit = lazy.Module("dpcal.tables.fit")
+_releasing = lazy.Module("dpcal.tables.releasing.answering")
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
@@ -30,8 +31,8 @@ def train(
     schema: Schema | Mapping[str, Any] | str | Path | None = None,
     *,
     target: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    epsilon: float,
+    delta: float,
     n: int | None = None,
     loss: Literal["logistic", "squared"] = "logistic",
     l2: float = 0.0,
@@ -42,7 +43,6 @@ def train(
     max_grad_norm: float | None = None,
     settings: Mapping[str, Any] | None = None,
     class_weights: Mapping[str, float] | None = None,
-    use_plan: Plan | str | Path | None = None,
     group_size: int | None = None,
     test_fraction: float = 0.2,
     held_out: Literal["noisy", "unprotected", "none"] | None = None,
@@ -63,9 +63,9 @@ def train(
     target
         Column to predict (default: the schema's).
     epsilon
-        Target epsilon > 0 (default: the plan's).
+        Target epsilon > 0.
     delta
-        Delta of the target, in (0, 1) (default: the plan's).
+        Delta of the target, in (0, 1).
     n
         Public number of records, or of persons with clipped=user, for a claim under
         add-or-remove-one (default: the schema's, which counts rows, or read, for one under
@@ -92,8 +92,6 @@ def train(
     class_weights
         Weights of the classes: public numbers > 0 that multiply the loss of a class's records
         (default: the schema's). Gradients are weighted and then clipped: weights cost nothing.
-    use_plan
-        A :class:`dpcal.Plan`, or the file of one, in place of a target.
     group_size
         Largest number >= 1 of rows of one person, by the schema's column of type person; more rows
         are left out (default: the schema's, or 1).
@@ -129,3 +127,66 @@ def train(
     """
     fitted: Fitted = _fit.fitted(_fit.Request.of(**locals()))
     return fitted
+
+
+def release(
+    table: Any,
+    schema: Schema | Mapping[str, Any] | str | Path,
+    statistics: Sequence[str],
+    *,
+    epsilon: float,
+    delta: float,
+    by: str | None = None,
+    where: str | None = None,
+    n: int | None = None,
+    group_size: int | None = None,
+    budget: str | Path | None = None,
+) -> Release:
+    """Release statistics of a table, with noise solved for all of them together.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
+        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
+        ranges.
+    statistics
+        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``.
+        Each can end in ``where CONDITION`` and ``by AXES``.
+    epsilon
+        Target epsilon > 0 of all statistics together.
+    delta
+        Delta of the target, in (0, 1).
+    by
+        Groups of all statistics: columns, separated by commas. NAME:PARTS splits the range of a
+        number into equal parts.
+    where
+        Rows that count: comparisons with and, or, not, in.
+    n
+        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
+        for one under replace-special).
+    group_size
+        Largest number of rows of one person (default: the schema's).
+    budget
+        Budget book that pays for the release; a release that does not fit is refused. The total of
+        a new book is the release's epsilon and delta.
+
+    Returns
+    -------
+    Release
+        Values with standard errors and confidence intervals; ``frame()`` is a data frame, and
+        ``save(folder)`` writes files that ``dpcal verify`` checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a cell does not match the schema.
+    BudgetExceeded
+        If the release does not fit into the budget book.
+    """
+    found: Release = _releasing.released(**locals())
+    return found

@@ -30,6 +30,7 @@ __all__ = [
     "BLANK",
     "REACH",
     "Coding",
+    "cells_of",
     "codes_of",
     "persons_of",
     "pieces",
@@ -178,22 +179,21 @@ class Coding:
             if column.name not in frame.columns:
                 raise ValueError(f"table must have a column {column.name!r}, as in the schema.")
             part = X[:, place]
+            cells, ok = cells_of(frame[column.name], column, self._missing)
             if column.type == "number":
-                values, ok = values_of(frame[column.name], column, self._missing)
-                values = scaled(values, column)
+                values = scaled(cells, column)
                 if column.coding == "random":
                     waving.append(values / REACH)
                 else:
                     part[:] = pieces(values, column)
             else:
-                codes, ok = codes_of(frame[column.name], column, self._missing)
                 if _one_hot(column):
-                    known = np.flatnonzero(codes >= 0)
-                    part[known, codes[known]] = 1.0
+                    known = np.flatnonzero(cells >= 0)
+                    part[known, cells[known]] = 1.0
                 else:
                     step = 2 * REACH / (len(column.categories) - 1)
-                    part[:, 0] = np.maximum(codes, 0) * step - REACH
-                part[codes == BLANK] = np.nan
+                    part[:, 0] = np.maximum(cells, 0) * step - REACH
+                part[cells == BLANK] = np.nan
             kept &= ok
         if waving:
             made = waves(np.column_stack(waving), WAVES, gamma=4 / len(waving))
@@ -252,6 +252,12 @@ def persons_of(series: Any, missing: Collection[str]) -> Any:
     if texts.null_count():
         raise ValueError(f"Every row must name its person, column {series.name!r} lacks one.")
     return texts
+
+
+def cells_of(series: Any, column: Column, missing: Collection[str]) -> tuple[NDArray[Any], Kept]:
+    """Return a column's numbers or places among categories, and which records are kept."""
+    read = values_of if column.type == "number" else codes_of
+    return read(series, column, missing)
 
 
 def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Vector, Kept]:

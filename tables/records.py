@@ -25,7 +25,7 @@ from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
-__all__ = ["Records", "load", "rows_of"]
+__all__ = ["Records", "load", "numbered", "rows_of"]
 
 Vector = NDArray[np.float64]
 
@@ -143,8 +143,9 @@ def load(
         cells = X if plain is coding else plain.encode(frame)[0][kept]
         coins = coins_of(digests([*cells.T, y], key), key)
     else:
-        owners, coins = _persons(persons_of(frame[schema.person], missing), key, told)
-        owners, coins = owners[kept], coins[kept]
+        owners, names = numbered(frame[schema.person], missing)
+        coins = dealt(len(names), key) if told else coins_of_people(names, key)
+        owners, coins = owners[kept], coins[owners[kept]]
         few = within_group_size(owners, schema.group_size, key)
         counts["beyond_group_size"] = int((~few).sum())
         X, y, owners, coins = X[few], y[few], owners[few], coins[few]
@@ -185,14 +186,13 @@ def _classes(
     return codes.astype(np.float64), known, column.categories
 
 
-def _persons(people: Any, key: bytes, told: bool) -> tuple[NDArray[np.int64], Vector]:
-    """Return the number of each row's person, in order of their first rows, and the coins."""
-    pl, people = polars(), people.rename("person")
+def numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the number of each row's person, and the names, in order of their first rows."""
+    pl, people = polars(), persons_of(series, missing).rename("person")
     names = people.unique(maintain_order=True)
     places = pl.Series(range(len(names)), dtype=pl.Int64)
     number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
-    coins = dealt(len(names), key) if told else coins_of_people(names.to_list(), key)
-    return number, coins[number]
+    return number, names.to_list()
 
 
 def _reached(frame: Any, columns: Collection[Column]) -> dict[str, Vector]:

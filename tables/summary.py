@@ -13,7 +13,7 @@ from typing import Any
 from dpcal.calibrate import Query
 from dpcal.optim import Result
 from dpcal.optim.linear_fit import SCALE
-from dpcal.report.output import answer, with_error
+from dpcal.report.output import answer, with_interval
 
 __all__ = ["scores_line", "summary"]
 
@@ -30,8 +30,6 @@ def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, An
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
-    if "label" in result.plan.parameters:
-        lines.append(f"the cost is {result.plan.parameters['label']}")
     return "\n".join([*lines, scores_line(evaluation)])
 
 
@@ -39,22 +37,35 @@ HELD_OUT = {"noisy": "noisy, paid by the held-out records", "unprotected": "not 
 
 
 def scores_line(found: Mapping[str, Any]) -> str:
-    """Return the line on the scores of held-out records, each with its standard error."""
+    """Return the text on the scores of held-out records, each with its interval.
+
+    >>> sure = {"auc": 0.9, "auc_standard_error": 0.02, "accuracy": 0.8, "standard_error": 0.02}
+    >>> larger = {"majority_baseline": 0.6, "majority_standard_error": 0.02}
+    >>> print(scores_line({"held_out": "noisy", **sure, **larger}))
+    held-out scores (noisy, paid by the held-out records), with intervals of 95%:
+    AUC 0.900 [0.860, 0.940], accuracy 0.800 [0.760, 0.840],
+    larger class 0.600 [0.560, 0.640]
+    >>> print(scores_line({"held_out": "noisy", **sure, **larger, "auc": 1.0,
+    ...                    "auc_standard_error": 0.45}).splitlines()[1])
+    AUC hidden by noise, accuracy 0.800 [0.760, 0.840],
+    """
     if "reason" in found:
         return f"held-out scores: not measured, because {found['reason'].rstrip('.')}"
 
-    def said(name: str, error: str, digits: str = ".3f") -> str:
-        return with_error(found[name], found[error], digits, "{} (standard error {})")
+    def said(name: str, error: str, **how: Any) -> str:
+        return with_interval(found[name], found[error], hidden="hidden by noise", **how)
 
     if "accuracy" in found:
-        area, right = said("auc", "auc_standard_error"), said("accuracy", "standard_error")
-        larger = f"larger class {found['majority_baseline']:.3f}"
-        words = f"AUC {area}, accuracy {right}, {larger}"
+        share = {"digits": ".3f", "most": 1.0}
+        area = said("auc", "auc_standard_error", **share)
+        right = said("accuracy", "standard_error", **share)
+        larger = said("majority_baseline", "majority_standard_error", **share)
+        words = f"AUC {area}, accuracy {right},\nlarger class {larger}"
     else:
         names = ("root_mean_squared_error", "baseline")
-        missed, constant = (said(name, f"{name}_standard_error", ".4g") for name in names)
-        words = f"root mean squared error {missed}, of a constant {constant}"
-    return f"held-out ({HELD_OUT[found['held_out']]}): {words}"
+        missed, constant = (said(n, f"{n}_standard_error", digits=".4g") for n in names)
+        words = f"root mean squared error {missed},\nof a constant {constant}"
+    return f"held-out scores ({HELD_OUT[found['held_out']]}), with intervals of 95%:\n{words}"
 
 
 def _answers(result: Result) -> list[str]:
@@ -64,8 +75,6 @@ def _answers(result: Result) -> list[str]:
         asked = [query for query in totals if _noun(query) == noun]
         count, noises = sum(each.count for each in asked), [each.noise_multiplier for each in asked]
         noise = " to ".join(dict.fromkeys(f"{end:.5f}" for end in (min(noises), max(noises))))
-        strategy = "" if (found := asked[0].correlation) is None else found.strategy.kind
-        noise += f" correlated by {strategy}" if strategy else ""
         records = "on " + " and ".join(dict.fromkeys(each.sampling.sentence for each in asked))
         if asked[0].composition == "disjoint":
             records = "on parts of the records that share none"

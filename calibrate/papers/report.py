@@ -35,7 +35,7 @@ from dpcal.calibrate.papers.sources import find, places
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
 FORMATS = ("table", "json", "markdown", "latex")
-_WIDTH = 110
+_WIDTH = 80
 _PRINTED = ("REFUTED", "LOOSE")
 _CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
 
@@ -173,19 +173,25 @@ class Audit:
         return str(getattr(self, f"_{format}")())
 
     def _table(self) -> str:
-        head = f"{'paper':<14}" + "".join(f"{status:>11}" for status in STATUSES)
+        lines: list[str] = []
+        for name in self.counts:
+            own = [f for f in self.findings if f.schedule.name == name]
+            width = max(len(f.claim.name) for f in own)
+            lines += [name, *(line for f in own for line in _row(f, width)), ""]
+        every = [status for status in STATUSES if any(row[status] for row in self.counts.values())]
+        head = f"{'paper':<14}" + "".join(f"{status:>11}" for status in every)
         rows = [
-            f"{name:<14}" + "".join(f"{count:>11}" for count in row.values())
+            f"{name:<14}" + "".join(f"{row[status]:>11}" for status in every)
             for name, row in self.counts.items()
         ]
         wrong = [f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected]
-        last = "Every printed mistake is refuted or loose, and the checker accepted all evidence."
+        last = "Every printed mistake is refuted or loose; the checker accepted all evidence."
         if wrong:
             last = f"Verdicts that are not what the registry says: {', '.join(wrong)}."
         sampled = sum(row["SAMPLED"] for row in self.counts.values())
         tried = f"SAMPLED ({sampled}) means true in the cases that a program ran; no more is said."
         end = [last, tried] if sampled else [last]
-        return "\n".join([*map(_row, self.findings), "", head, *rows, *end])
+        return "\n".join([*lines, head, *rows, *end])
 
     def _json(self) -> str:
         schedules = {f.schedule.name: f.schedule for f in self.findings}
@@ -300,11 +306,12 @@ def _schedules(schedule: Any) -> list[Schedule]:
     return [schedule] if isinstance(schedule, Schedule) else list(schedule)
 
 
-def _row(finding: Finding) -> str:
+def _row(finding: Finding, width: int) -> list[str]:
+    """Return the lines of a finding: its claim, its status, and its title below each other."""
     mark = " " if finding.as_expected else "!"
-    name, status = finding.claim.name, finding.verdict.status
-    head = f"{mark} {finding.schedule.name:<13}{name:<20}{status:<11}"
-    return head + textwrap.shorten(finding.title(), _WIDTH - len(head), placeholder=" ...")
+    head = f"{mark} {finding.claim.name:<{width}}  {finding.verdict.status:<10}  "
+    wrapped = textwrap.wrap(finding.title(), max(_WIDTH - len(head), _WIDTH // 2))
+    return [f"{head if i == 0 else ' ' * len(head)}{part}" for i, part in enumerate(wrapped)]
 
 
 def _explanation(finding: Finding) -> str:

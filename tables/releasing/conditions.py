@@ -110,24 +110,29 @@ class Condition:
         self._names[word] = found[1]
         return word
 
-    def _wrong(self, part: str) -> ValueError:
-        return ValueError(
-            "condition must compare columns with constants, as in \"age > 65 and sex == 'f'\", got "
-            f'{part!r} in "{self.text}".'
-        )
+    def _error(self, must: str, got: object) -> ValueError:
+        return ValueError(f'condition must {must}, got {got!r} in "{self.text}".')
+
+    def _wrong(self, part: ast.AST | str) -> ValueError:
+        """Return the error about a part that is no comparison of a column with a constant."""
+        must = "compare columns with constants, as in \"age > 65 and sex == 'f'\""
+        return self._error(must, part if isinstance(part, str) else ast.unparse(part))
 
     def _rows(self, node: ast.expr, cells: Callable[[str], Any]) -> Any:
         """Return for which rows a part of the condition holds."""
-        if isinstance(node, ast.BoolOp):
-            join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-            return reduce(join, [self._rows(each, cells) for each in node.values])
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return ~self._rows(node.operand, cells)
-        if not isinstance(node, ast.Compare):
-            raise self._wrong(ast.unparse(node))
-        sides = [node.left, *node.comparators]
-        pairs = zip(sides, node.ops, sides[1:], strict=False)
-        return reduce(operator.and_, [self._compared(*each, cells) for each in pairs])
+        match node:
+            case ast.BoolOp(op=ast.And()):
+                return reduce(operator.and_, [self._rows(each, cells) for each in node.values])
+            case ast.BoolOp(op=ast.Or()):
+                return reduce(operator.or_, [self._rows(each, cells) for each in node.values])
+            case ast.UnaryOp(op=ast.Not()):
+                return ~self._rows(node.operand, cells)
+            case ast.Compare():
+                sides = [node.left, *node.comparators]
+                pairs = zip(sides, node.ops, sides[1:], strict=False)
+                return reduce(operator.and_, [self._compared(*each, cells) for each in pairs])
+            case _:
+                raise self._wrong(node)
 
     def _compared(
         self, first: ast.expr, how: ast.cmpop, second: ast.expr, cells: Callable[[str], Any]
@@ -140,7 +145,7 @@ class Condition:
         values = cells(column.name)
         if isinstance(how, _LISTED):
             if not isinstance(there, ast.List | ast.Tuple | ast.Set) or here is second:
-                raise self._wrong(ast.unparse(there))
+                raise self._wrong(there)
             listed = [self._constant(each, column, how) for each in there.elts]
             return np.isin(values, listed, invert=isinstance(how, ast.NotIn))
         if type(how) not in _COMPARED:
@@ -151,10 +156,8 @@ class Condition:
     def _column(self, name: str) -> Column:
         known = {each.name: each for each in self._schema.columns if each.type in DESCRIBED}
         if name not in known:
-            raise ValueError(
-                f"condition must name columns that the schema describes, {', '.join(known)}, got "
-                f'{name!r} in "{self.text}".'
-            )
+            must = f"name columns that the schema describes, {', '.join(known)}"
+            raise self._error(must, name)
         return known[name]
 
     def _constant(self, node: ast.expr, column: Column, how: ast.cmpop) -> float | int:
@@ -162,17 +165,12 @@ class Condition:
         try:
             value = ast.literal_eval(node)
         except (ValueError, TypeError, MemoryError, RecursionError):
-            raise self._wrong(ast.unparse(node)) from None
+            raise self._wrong(node) from None
         if column.type == "number":
             if not isinstance(value, int | float) or not np.isfinite(float(value)):
-                raise ValueError(
-                    f"condition must compare column {column.name!r} with finite numbers, got "
-                    f'{value!r} in "{self.text}".'
-                )
+                raise self._error(f"compare column {column.name!r} with finite numbers", value)
             return float(value)
         if value not in column.categories or isinstance(how, _ORDERED):
-            raise ValueError(
-                f"condition must compare column {column.name!r}, by == or in, with its "
-                f'{len(column.categories)} categories, got {value!r} in "{self.text}".'
-            )
+            its = f"its {len(column.categories)} categories"
+            raise self._error(f"compare column {column.name!r}, by == or in, with {its}", value)
         return column.categories.index(value)

@@ -1,8 +1,5 @@
 """What users of other commands try is understood, and what is wrong is one sentence."""
 
-import subprocess
-import sys
-
 import pytest
 
 TARGET = "--target y --epsilon 1 --delta 1e-6"
@@ -49,26 +46,3 @@ def test_a_table_of_a_row_or_two_is_drafted_trained_and_predicted(cli, here, row
     assert "classes = two texts" in cli("schema few.csv --target y")
     cli("train few.csv", TARGET, "--schema s.toml --test-fraction 0")
     assert cli("predict dpcal-report/model.json few.csv").count("\n") == rows + 1
-
-
-def test_a_shell_completes_commands_options_choices_and_files(cli, here):
-    pytest.importorskip("shtab")
-    (here / "t.csv").touch()
-    (here / "dpcal.bash").write_text(cli("--print-completion bash"))
-    for line, offered in {
-        "dpcal ca": {"calibrate"},
-        "dpcal train --held": {"--held-out"},
-        "dpcal train --held-out n": {"noisy", "none"},
-        "dpcal predict t": {"t.csv"},
-    }.items():
-        place = f"COMP_LINE='{line}'; COMP_POINT={len(line)}; COMP_CWORD={len(line.split()) - 1}"
-        ask = f"""source dpcal.bash; COMP_WORDS=({line}); {place}
-        $(complete -p dpcal | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-        printf '%s\\n' "${{COMPREPLY[@]}}" """
-        told = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
-        assert {each.strip() for each in told.stdout.splitlines()} == offered
-
-
-def test_completion_without_its_package_names_the_extra(cli, monkeypatch):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert "extra 'completion'" in cli.refused("--print-completion zsh")

@@ -85,7 +85,7 @@ def test_the_status_of_the_command_says_what_is_not_proved(claim, status, tmp_pa
     proved = status == "PROVED"
     assert code == (0 if proved else 1)
     assert status in text
-    assert text.startswith("  p" if proved else "! p")
+    assert text.startswith("p\n  c " if proved else "p\n! c ")
     assert ("the checker accepted all evidence" in text) == proved
 
 
