@@ -138,6 +138,7 @@ def release(
     delta: float,
     by: str | None = None,
     where: str | None = None,
+    find_groups: bool = False,
     n: int | None = None,
     group_size: int | None = None,
     budget: str | Path | None = None,
@@ -166,6 +167,9 @@ def release(
         number into equal parts.
     where
         Rows that count: comparisons with and, or, not, in.
+    find_groups
+        Find the groups of a column in ``by`` that the schema does not describe: all groups with
+        enough rows.
     n
         Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
         for one under replace-special).

@@ -33,7 +33,7 @@ from dpcal.report import document_of, sentences, write
 from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars, source_of
-from dpcal.tables.releasing.planning import planned, trees_of
+from dpcal.tables.releasing.planning import GROUPS, planned, trees_of
 from dpcal.tables.releasing.quantiles import Quantile
 from dpcal.tables.releasing.reading import Rows
 from dpcal.tables.releasing.statistics import (
@@ -41,9 +41,10 @@ from dpcal.tables.releasing.statistics import (
     SHOWN,
     Noisy,
     Statistic,
+    open_axes,
 )
 from dpcal.tables.releasing.words import parse
-from dpcal.tables.schema import Schema, schema_of
+from dpcal.tables.schema import Column, Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
 __all__ = ["Release", "released"]
@@ -111,6 +112,7 @@ def released(
     delta: float,
     by: str | None,
     where: str | None,
+    find_groups: bool,
     n: int | None,
     group_size: int | None,
     budget: str | Path | None,
@@ -125,10 +127,15 @@ def released(
     source = source_of(table, known.missing_values)
     n = known.n if n is None else validate.count(n=n)
     axes = [each for each in (by or "").split(",") if each.strip()]
-    asked = [parse(text, known, by=axes, where=where) for text in statistics]
+    asked = [parse(text, known, by=axes, where=where, find=find_groups) for text in statistics]
+    found = open_axes(asked)
+    if (found and not find_groups) or len(found) > 1:
+        raise ValueError(
+            f"groups must be those of categories that the schema lists, got {sorted(found)}: "
+            "list them, or let those of one column be found (find_groups=True)."
+        )
     path = checked_book(budget, source.records)
-    used = {name for each in asked for name in each.columns}
-    rows = Rows.read(source, known, [each for each in known.columns if each.name in used])
+    rows = Rows.read(source, known, _columns(known, asked))
     plan = planned(
         asked,
         n=rows.n if n is None else n,
@@ -139,9 +146,9 @@ def released(
     print_warnings(warn_before(plan))
     book = opened_book(path, source.records, plan)
     with Budget(book=book) if book is not None else nullcontext():
-        answers, ledgers = _answers(asked, plan, rows)
+        answers, ledgers, groups = _answers(asked, plan, rows)
     result = _result(plan, ledgers)
-    document = _document(source.path.name, known, result, answers, rows) | booked(path)
+    document = _document(source.path.name, known, result, answers, rows, groups) | booked(path)
     return Release(rows=tuple(answers), result=result, document=document)
 
 
@@ -157,20 +164,34 @@ def _check_target(epsilon: float, delta: float) -> None:
     validate.probability(delta=delta)
 
 
+def _columns(schema: Schema, asked: Sequence[Statistic]) -> list[Column]:
+    """Return the columns that statistics use, of which some have groups that are to be found."""
+    used = {name for each in asked for name in each.columns}
+    columns = {each.name: each for each in schema.columns if each.name in used}
+    columns |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
+    return [*columns.values()]
+
+
 def _answers(
     asked: Sequence[Statistic], plan: Plan, rows: Rows
-) -> tuple[list[dict[str, Any]], list[Ledger]]:
-    """Return the rows of the release, and the ledgers.
+) -> tuple[list[dict[str, Any]], list[Ledger], dict[str, list[Any]]]:
+    """Return the rows of the release, the ledgers, and the groups that were found.
 
     The whole plan is paid before anything is read for it. A query that follows an answer depends on
     the records through this answer only.
     """
-    ledgers, published, trees = [], not plan.public_n, trees_of(asked)
+    ledgers, groups, published = [], {}, not plan.public_n
 
     def part(names: Iterable[str]) -> Plan:
         return replace(plan, queries=tuple(map(plan.query, names)))
 
     with prepaid(plan):
+        for name in open_axes(asked):
+            choices = PrivateChoices(rows.cells[name], part([GROUPS]), known=rows.known[name])
+            groups[name] = choices.labels(GROUPS).tolist()
+            ledgers.append(choices.ledger)
+        asked = [each.with_found(groups) for each in asked]
+        trees = trees_of(asked)
         if trees:
             lines = np.column_stack([each.line(rows) for each in trees.values()])
             choices = PrivateChoices(lines, part(trees))
@@ -185,7 +206,7 @@ def _answers(
         noisy = {name: Noisy(answered.totals(name), plan.query(name)) for name in totals}
         ledgers.append(answered.ledger)
     answers = [row for each in asked for row in each.rows(noisy, plan.n, published)]
-    return answers, ledgers
+    return answers, ledgers, groups
 
 
 def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
@@ -211,6 +232,7 @@ def _document(
     result: Result,
     answers: Sequence[Mapping[str, Any]],
     rows: Rows,
+    groups: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
     """Return the content of ``report.json``."""
     plan, alone = result.plan, schema.person is not None and schema.group_size == 1
@@ -224,7 +246,7 @@ def _document(
     read = [*schema.copied(), *([] if plan.public_n else ["number of records"])]
     about = {"name": name, **sizes, "schema": schema.to_dict(), "read_from_data": read}
     statistics = [dict(row) for row in answers]
-    released = {"confidence": CONFIDENCE, "statistics": statistics}
+    released = {"confidence": CONFIDENCE, "groups_found": dict(groups), "statistics": statistics}
     return document | {"data": about, "release": released}
 
 

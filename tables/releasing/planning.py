@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate import Plan, Query, noise_multiplier
@@ -25,9 +26,13 @@ from dpcal.calibrate.query import LAPLACE_TOTAL
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.linear_fit import query_on_all
 from dpcal.tables.releasing.quantiles import Quantile
-from dpcal.tables.releasing.statistics import Statistic, Total
+from dpcal.tables.releasing.statistics import Statistic, Total, open_axes
 
-__all__ = ["planned", "trees_of"]
+__all__ = ["GROUPS", "planned", "trees_of"]
+
+# Name of the query that finds groups, and the part of delta for a shown group of one record.
+GROUPS = "groups"
+_SURPRISE = 0.1
 
 
 def trees_of(statistics: Sequence[Statistic]) -> dict[str, Quantile]:
@@ -45,7 +50,8 @@ def planned(
 ) -> Plan:
     """Return the plan that answers statistics with the smallest noise.
 
-    It has a query for each total, and one for the quantiles of each column.
+    It has a query for each total, one for the quantiles of each column, and one for groups that are
+    to be found.
 
     Parameters
     ----------
@@ -77,25 +83,29 @@ def planned(
         raise UnsupportedEvent(
             f"statistics must include more than the number of rows, which is published: n = {n}."
         )
-    trees = trees_of(statistics)
+    trees, found = trees_of(statistics), bool(open_axes(statistics))
+    surprise = delta * _SURPRISE / group_size
 
     def queries(noise: str, scale: float) -> tuple[Query, ...]:
         made = [_total(noise, scale, *each, group_size) for each in shares.values()]
-        return (*made, *(_tree(noise, scale, name, each) for name, each in trees.items()))
+        made += [_tree(noise, scale, name, each) for name, each in trees.items()]
+        return (*made, *([_groups(scale, surprise, group_size)] if found else []))
 
     def event(scale: float) -> DpEvent:
         return compose(((query, query.count) for query in queries("total", scale)), n, relation)
 
     scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
-    gaussian = queries("total", scale * (1 + 1e-12))
-    # Laplace noise is accounted for as pure: largest losses add up to epsilon, and delta is not
-    # used.
-    losses = math.fsum(share for _, share in shares.values()) + len(trees) * Quantile.tree_part
-    laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
+    chosen = queries("total", scale * (1 + 1e-12))
+    if not found:
+        # Laplace noise is accounted for as pure: largest losses add up to epsilon, and delta is not
+        # used.
+        losses = math.fsum(share for _, share in shares.values()) + len(trees) * Quantile.tree_part
+        laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
+        chosen = min(laplace, chosen, key=_size)
     return Plan(
         optimizer="release",
         n=n,
-        queries=min(laplace, gaussian, key=_size),
+        queries=chosen,
         epsilon=epsilon,
         delta=delta,
         neighboring_relation=relation,
@@ -127,3 +137,9 @@ def _size(queries: Sequence[Query]) -> float:
         math.log(query.noise_multiplier) + 0.5 * math.log(2) * (query.kind == LAPLACE_TOTAL)
         for query in queries
     )
+
+
+def _groups(scale: float, surprise: float, group_size: int) -> Query:
+    """Return the query that finds groups; one person's group rarely passes its threshold."""
+    threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
+    return query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.tables import Column, Schema, Source
-from dpcal.tables.coding import cells_of
+from dpcal.tables.coding import cells_of, texts_of
 from dpcal.tables.records import numbered, rows_of
 from dpcal.tables.splitting import within_group_size
 
@@ -36,7 +36,7 @@ class Rows:
     n
         Number of rows.
     cells
-        Numbers, or places among categories, shape (n,).
+        Numbers, places among categories, or texts of groups that are to be found, shape (n,).
     known
         Where there is a cell that counts, shape (n,).
     beyond
@@ -85,5 +85,8 @@ class Rows:
 
 def _cells(series: Any, column: Column, missing: Collection[str]) -> tuple[NDArray[Any], Kept]:
     """Return a column's cells, and which of them count."""
-    cells, kept = cells_of(series, column, missing)
-    return cells, kept & (np.isfinite(cells) if column.type == "number" else cells >= 0)
+    if column.type == "number" or column.categories:
+        cells, kept = cells_of(series, column, missing)
+        return cells, kept & (np.isfinite(cells) if column.type == "number" else cells >= 0)
+    texts = texts_of(series, missing)
+    return texts.fill_null("").to_numpy().astype(object), ~texts.is_null().to_numpy()

@@ -18,10 +18,10 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ __all__ = [
     "Total",
     "Variance",
     "ends_of",
+    "open_axes",
 ]
 
 Vector = NDArray[np.float64]
@@ -68,13 +69,17 @@ class Axis:
     Parameters
     ----------
     column
-        A category or a class, or a number with a range.
+        A category or a class, or a number with a range. A column of another type stands for groups
+        that are to be found among the records.
     parts
         Number of equal parts of a number's range; 0 for categories.
+    found
+        Groups that were found; None before.
     """
 
     column: Column
     parts: int = 0
+    found: tuple[Any, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -82,20 +87,28 @@ class Axis:
         return self.column.name
 
     @property
-    def size(self) -> int:
-        """Number of cells along it."""
-        return self.parts or len(self.column.categories)
+    def open(self) -> bool:
+        """Whether its groups are still to be found."""
+        return self.found is None and self.column.type not in ("number", "category", "class")
 
     @property
-    def labels(self) -> list[str]:
+    def size(self) -> int:
+        """Number of cells along it."""
+        return self.parts or len(self.labels)
+
+    @property
+    def labels(self) -> list[Any]:
         """Labels of cells along the axis; the first and last also hold values beyond a range."""
         if not self.parts:
-            return [*self.column.categories]
+            return [*(self.column.categories if self.found is None else self.found)]
         edges = [f"{edge:g}" for edge in np.linspace(*ends_of(self.column), self.parts + 1)]
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
 
     def places(self, cells: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the place of each cell along the axis, shape (n,); arbitrary for unknown cells."""
+        """Return the place of each cell along the axis, shape (n,); -1 for a group not found."""
+        if self.found is not None:
+            known = {label: place for place, label in enumerate(self.found)}
+            return np.array([known.get(each, -1) for each in cells], dtype=np.int64)
         if not self.parts:
             return np.asarray(cells, dtype=np.int64)
         low, high = ends_of(self.column)
@@ -126,13 +139,18 @@ class Groups:
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
-        return math.prod(axis.size for axis in self.axes)
+        """Number of cells, by the axes whose groups are known."""
+        return math.prod(axis.size for axis in self.axes if not axis.open)
 
     @property
-    def labels(self) -> list[tuple[str, ...]]:
+    def labels(self) -> list[tuple[Any, ...]]:
         """The groups of each cell, one for each axis, in the order of cells."""
         return list(itertools.product(*(axis.labels for axis in self.axes)))
+
+    def with_found(self, found: Mapping[str, Iterable[Any]]) -> Groups:
+        """Return the same with groups that were found, by the name of the column."""
+        axes = [replace(a, found=(*found[a.name],)) if a.open else a for a in self.axes]
+        return replace(self, axes=tuple(axes))
 
     def places(self, rows: Rows, column: Column | None) -> NDArray[np.int64]:
         """Return the cell of each row; negative where it does not count, or lacks the column."""
@@ -142,7 +160,9 @@ class Groups:
             with np.errstate(invalid="ignore"):
                 kept &= self.where.holds(rows.cells)
         for axis in self.axes:
-            found = found * axis.size + axis.places(rows.cells[axis.name])
+            places = axis.places(rows.cells[axis.name])
+            kept &= places >= 0
+            found = found * axis.size + places
         return np.where(kept, found, -1)
 
 
@@ -333,6 +353,10 @@ class Statistic(ABC):
         shared = kind == "count" and self._always
         return Total(kind, None if shared else self.column, self.groups)
 
+    def with_found(self, found: Mapping[str, Iterable[Any]]) -> Self:
+        """Return the same with groups that were found, by the name of the column."""
+        return replace(self, groups=self.groups.with_found(found))
+
     @abstractmethod
     def totals(self, published: bool) -> dict[Total, float]:
         """Return its totals, each with its part of the statistic's share of the budget.
@@ -493,3 +517,8 @@ def ends_of(column: Column) -> tuple[float, float]:
             f"got column {column.name!r} with {what}: give it in the schema."
         )
     return column.range
+
+
+def open_axes(statistics: Sequence[Statistic]) -> set[str]:
+    """Return the names of columns with groups to find."""
+    return {axis.name for each in statistics for axis in each.groups.axes if axis.open}

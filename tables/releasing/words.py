@@ -22,7 +22,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpcal.tables import Schema
+from dpcal.tables import Column, Schema
 from dpcal.tables.releasing.conditions import Condition, unquoted
 from dpcal.tables.releasing.quantiles import Quantile
 from dpcal.tables.releasing.statistics import (
@@ -36,7 +36,6 @@ from dpcal.tables.releasing.statistics import (
     Variance,
     ends_of,
 )
-from dpcal.tables.schema import LISTED
 
 __all__ = ["KINDS", "parse"]
 
@@ -58,6 +57,7 @@ def parse(
     *,
     by: Sequence[str] = (),
     where: str | None = None,
+    find: bool = False,
 ) -> Statistic:
     """Return a statistic as ``release`` takes it.
 
@@ -70,6 +70,8 @@ def parse(
         Schema of the columns.
     by, where
         Axes and a condition of all statistics.
+    find
+        Whether an axis after ``by`` may be a column that the schema does not describe.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def parse(
     kind, parts = found[1], _PARTS_OF.fullmatch(found[2])
     assert parts is not None
     what = parts["what"].strip()
-    axes = [_axis(each, schema) for each in [*by, *_listed(parts["by"])]]
+    axes = [_axis(each, schema, find=find) for each in [*by, *_listed(parts["by"])]]
     conditions = [each for each in (where, parts["where"]) if each and each.strip()]
     given: dict[str, Any] = {}
     if kind == "count":
@@ -109,10 +111,13 @@ def _listed(text: str | None) -> list[str]:
     return [each for each in (text or "").split(",") if each.strip()]
 
 
-def _axis(text: str, schema: Schema) -> Axis:
-    """Read ``NAME`` or ``NAME:PARTS``."""
-    name, _, parts = text.strip().partition(":")
-    column = schema.column(unquoted(name), "column of a statistic")
+def _axis(text: str, schema: Schema, *, find: bool = False) -> Axis:
+    """Read ``NAME`` or ``NAME:PARTS``; ``find`` lets the schema not describe the column."""
+    name, colon, parts = text.strip().partition(":")
+    name = unquoted(name)
+    if find and not colon and name not in {each.name for each in schema.columns}:
+        return Axis(Column(name=name, type="drop"))
+    column = schema.column(name, "column of a statistic")
     if column.type == "number":
         ends_of(column)
         count = parts.strip() or str(_PARTS)
@@ -121,11 +126,6 @@ def _axis(text: str, schema: Schema) -> Axis:
         return Axis(column, int(count))
     if parts:
         raise ValueError(f"parts are for numbers, got {text.strip()!r}.")
-    if column.type not in LISTED:
-        raise ValueError(
-            f"groups must be categories that the schema lists, got column {column.name!r} of type "
-            f"{column.type!r}."
-        )
     return Axis(column)
 
 

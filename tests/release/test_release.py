@@ -124,6 +124,39 @@ def test_a_public_number_of_rows_stands_for_the_tables_own():
     assert str(N) not in json.dumps(found.document["data"])
 
 
+WITH_TOWN = dpcal.tables.Schema.from_toml(TOML + '[columns.town]\ntype = "drop"\n')
+
+
+@pytest.mark.parametrize("given", [{}, {"schema": WITH_TOWN}, {"by": "town"}])
+def test_groups_that_are_found_hide_those_of_a_few(given):
+    """Also of a column that the schema does not describe, at the same price."""
+    lonely = np.where(np.arange(N) % 3, "big", "small")
+    table = {**TABLE, "town": np.where(np.arange(N) < 3, "lonely", lonely)}
+    by = "" if "by" in given else " by town"
+    asked = (f"count{by}", f"mean age{by}")
+    found = released(*asked, table=table, find_groups=True, **given)
+    assert [row["town"] for row in found.rows] == ["big", "small"] * 2
+    assert found.document["release"]["groups_found"] == {"town": ["big", "small"]}
+    assert found.rows[0]["value"] == pytest.approx((table["town"] == "big").sum(), abs=100)
+    described = released(*asked, table=table, find_groups=True, **{**given, "schema": WITH_TOWN})
+    assert found.result.plan.queries == described.result.plan.queries
+
+
+def test_groups_are_found_where_that_is_asked_for_and_there_are_some():
+    table = {**TABLE, "town": [f"t{i}" for i in range(N)]}
+    for words, options in (
+        ("find_groups=True", {"schema": WITH_TOWN}),
+        ("column", {"find_groups": True, "by": "toun"}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            released("count by town" if "by" not in options else "count", table=table, **options)
+    asked = ["count by town", "mean age by town", "quantile age 0.5 by town", "mean age"]
+    found = released(*asked, table=table, schema=WITH_TOWN, find_groups=True)
+    assert [row["statistic"] for row in found.rows] == ["mean of age"]
+    assert found.result.epsilon(1e-6) <= 1.0
+    assert "mean of age" in str(found)
+
+
 def test_a_noisy_count_of_nothing_says_nothing():
     (row,) = released("mean age where stay > 29.99 and age > 79.9 and clinic == 'west'").rows
     assert (row["value"], row["standard_error"]) == (None, None)

@@ -16,11 +16,12 @@ X = np.clip(RNG.standard_normal((N, 2)), -3, 3)
 Y = (X[:, 0] > 0).astype(int)
 NUMBER = {"type": "number", "range": [-4, 4], "missing": "blank"}
 CLASS = {"type": "category", "categories": ["0", "1"], "missing": "blank", "unknown": "blank"}
-SCHEMA = {"columns": {"a": NUMBER, "b": NUMBER, "y": CLASS}}
+SCHEMA = {"columns": {"a": NUMBER, "b": NUMBER, "y": CLASS, "town": {"type": "drop"}}}
 ASKED = {
     "totals": ["count a > 0", "sum a", "mean a by y", "variance b", "histogram y, a:4"],
     "one total": ["mean a"],
     "quantiles": ["quantile a 0.1 0.5", "quantile b 0.7 where a > 0 by y"],
+    "found": ["count by town", "mean a by town"],
 }
 
 
@@ -28,9 +29,12 @@ def door(asked):
     def run(table):
         rows = table[0]
         frame = {"a": rows[:, 0], "b": rows[:, 1], "y": table[1]}
+        frame["town"] = np.where(np.nan_to_num(rows[:, 1]) > 0, "up", "down")
         said = io.StringIO()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            found = dpcal.release(frame, SCHEMA, asked, epsilon=4.0, delta=1e-4)
+            found = dpcal.release(
+                frame, SCHEMA, asked, epsilon=4.0, delta=1e-4, find_groups=asked is ASKED["found"]
+            )
             print(found)
         return found.rows, {**found.document, "written": None}, said.getvalue()
 
