@@ -93,6 +93,7 @@ _FAR = 0.1
 # Decays for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
+# Doubles hold no tail far below it.
 _LAST_TAIL = 600
 # Fewest rounds between two checks that sums have settled; a check takes as long as a round.
 _SPAN = 16
@@ -563,9 +564,9 @@ class ReplicaMoments(Bound):
         if self.joining.independent and self.total(key, 0).past is not None:
             # The first tail is below delta.
             least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
-            first = math.floor(least) + 1
-            tails = range(first, max(first, _LAST_TAIL) + 1)
-            tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
+            tails = range(math.floor(least) + 1, _LAST_TAIL + 1)
+            if tails:
+                tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
         found, key = min(_descent(replace(each, fine=True), cost) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 

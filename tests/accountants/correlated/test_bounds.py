@@ -144,6 +144,15 @@ def test_bounds_of_a_thousand_rounds_are_near_published_ones(bound_of, decay, z,
     assert least < bound_of(mechanism, 0.01).epsilon(1e-5).value < most
 
 
+def test_the_tail_of_a_capped_sum_may_be_below_all_doubles():
+    # At this epsilon a tenth of delta underflows.
+    moments = ReplicaMoments(
+        Mechanism.of(matrix.LambdaCGD(24, 0.9), noise_multiplier=2.0),
+        Joining.of(CyclicPoisson(4, 0.2), 24),
+    )
+    assert moments.delta(1000.0) < 1e-300 < moments.delta(60.0) < 1e-42
+
+
 def test_published_state_caps():
     for decay, cap in ((0.5, 1.875), (0.9, 3.896), (0.97, 5.505)):
         assert cap - 1e-3 <= state_cap(decay, 0.01, 1000, 1e-6) <= 1.02 * cap
