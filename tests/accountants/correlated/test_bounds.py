@@ -104,6 +104,11 @@ def test_the_lower_tail_against_integrals_of_its_moments():
         proved = lower_tail(Mechanism.of(run, noise_multiplier=sigma), odds)
         assert -mean <= proved[0]
         assert variance <= proved[1] ** 2
+        # Both are rounded outward.
+        C = run.matrix() / sigma
+        J, both = C.T @ C, np.outer(odds, odds)
+        exact = 0.5 * (both * np.expm1(J)).sum(), math.sqrt((both * J * np.exp(J)).sum())
+        assert all(value > least * (1 + 1e-10) for value, least in zip(proved, exact, strict=True))
         for power in (0.5, 2.0, 6.0):
             # The lower tail is Gaussian with the variance itself.
             moment = float(logsumexp(log_q - power * log_l))

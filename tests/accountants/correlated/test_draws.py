@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 from _integrals import toeplitz, two_rounds
+from mpmath import log, mpf, workdps
 from scipy.stats import binom
 
 from dpcal import accountants
@@ -282,6 +283,15 @@ def test_published_confidence_bounds():
     assert upper_mean(0.0, draws=needed - 5, failure_probability=1e-7) > 1e-5
 
 
+def test_confidence_bounds_are_rounded_outward():
+    with workdps(40):
+        for mean, draws, failure in ((1e-3, 10**5, 1e-3), (0.3, 50, 1e-9), (1e-7, 10**8, 1e-6)):
+            found = upper_mean(mean, draws=draws, failure_probability=failure)
+            p, q = mpf(mean), mpf(found)
+            divergence = p * log(p / q) + (1 - p) * log((1 - p) / (1 - q))
+            assert draws * divergence > -log(mpf(failure))
+
+
 def test_bets_bound_means_more_often_than_they_promise():
     rng, failure, draws = np.random.default_rng(7), 0.05, 4096
     rate, missed, gains = 0.03, 0, 0
@@ -340,6 +350,14 @@ def test_the_convex_tail_holds_far_below_its_draws(rate, sigma):
     assert told > 0 or rate > 0.5
     back = bound.epsilon(1e-6).value
     assert bound.delta(back) == pytest.approx(1e-6, rel=1e-6) or bound.delta(0.0) <= 1e-6
+
+
+def test_levels_of_a_convex_tail_lie_below_their_draws():
+    log_l = np.random.default_rng(3).normal(-5.0, 2.0, (1, 1024))
+    levels = ConvexTail.of(log_l, failure_probability=1e-6).lines[:, 0]
+    nearest = log_l[0, np.abs(levels[:, None] - log_l).argmin(axis=1)]
+    assert levels.size
+    assert (levels < nearest).all()
 
 
 @pytest.mark.slow
