@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from dpcal import accountants
 from dpcal.accountants import events, matrix
+from dpcal.accountants.correlated.bounds import adding
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.bounds.reductions import (
@@ -412,6 +413,25 @@ def test_one_number_carries_a_larger_past_of_any_matrix(strategy, sampler):
         # Overlaps that are shared need the number, so that the last counts are not used.
         keys = [Key(0, order, shared) for shared in (1e-12, 0.3, 1.0)]
         assert exact <= min(moments.total(key, 500).log() for key in keys) <= 8 * exact + 1
+
+
+@pytest.mark.parametrize(
+    "sampler", [Poisson(0.3), MinSeparation(2, 0.3), MinSeparation(3, 0.2), RandomAllocation(1, 3)]
+)
+@pytest.mark.parametrize("column", [0.6 ** np.arange(6), (1, 0, 0.8)])
+def test_half_spaces_against_all_patterns(column, sampler):
+    # In the second C only participations two rounds apart overlap.
+    mechanism = Mechanism.of(matrix.Banded(6, len(column), column), noise_multiplier=1.3)
+    pairs = Adding.of(mechanism, Joining.of(sampler, 6)).pairs
+    y, chances = of_patterns(sampler, 6)
+    means, laws = y @ mechanism.matrix.T / 1.3, [chances]
+    if not isinstance(sampler, RandomAllocation):
+        rates = sampler.sampling_probability * adding._SHARES
+        laws = [of_patterns(replace(sampler, sampling_probability=q), 6)[1] for q in rates]
+    for (kappa, mu), law in zip(pairs, map(np.array, laws), strict=True):
+        divergence = law @ np.log(law / chances)
+        assert kappa >= 0.5 * law @ (means**2).sum(axis=1) + divergence
+        assert mu == pytest.approx(np.linalg.norm(law @ means), rel=1e-9)
 
 
 def of_tuples(mechanism, sampler, order):
