@@ -416,7 +416,7 @@ def test_one_number_carries_a_larger_past_of_any_matrix(strategy, sampler):
 
 
 @pytest.mark.parametrize(
-    "sampler", [Poisson(0.3), MinSeparation(2, 0.3), MinSeparation(3, 0.2), RandomAllocation(1, 3)]
+    "sampler", [Poisson(0.3), CyclicPoisson(2, 0.3), MinSeparation(2, 0.3), RandomAllocation(1, 3)]
 )
 @pytest.mark.parametrize("column", [0.6 ** np.arange(6), (1, 0, 0.8)])
 def test_half_spaces_against_all_patterns(column, sampler):
