@@ -128,9 +128,19 @@ class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
         A sampler of :mod:`dpcal.accountants.correlated`: the rounds in which records take part.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm, not divided by a norm of C.
-    statistics, draws, seed, failure_probability
-        How the epsilon is estimated, see :func:`dpcal.accountants.correlated.epsilon`. With a seed
-        you always get the same answer; without one each answer has fresh draws.
+        Papers that write z for sigma over the largest column norm mean ``z *
+        dpcal.accountants.correlated.Mechanism.of(strategy).largest_column`` here.
+    statistics
+        ``"certified"``: draws, with a confidence bound that holds at every sample size, where they
+        tell more than the deterministic bound. ``"none"``: deterministic bounds only.
+    draws
+        Monte Carlo draws for each direction.
+    seed
+        Whole number that fixes the draws, so that you always get the same answer; without one each
+        answer has fresh, secret draws.
+    failure_probability
+        Probability of wrong bounds from draws, which is part of delta; when omitted, a hundredth of
+        the given delta, or 1e-9 that is added to the delta at an epsilon.
     confirmations
         Largest number of answers, each with this failure probability, until one met a target. Delta
         contains the failure probabilities of all of them.

@@ -145,7 +145,7 @@ class FixedSize(Sampler):
         "Batches of a fixed size are refused under correlated noise: the record that a batch "
         "gains, another record of it loses, and no dominating pair is known. Use "
         "sampler 'poisson' (Poisson), or account for known participations with "
-        "dpcal.accountants.correlated.revealed_delta, which needs no secret batches."
+        "dpcal.accountants.correlated.revealed, which needs no secret batches."
     )
     batch_size: int
     n: int | None = None

@@ -8,9 +8,8 @@ An accountant that bounds the same thing without closed forms needs less:
 
 >>> from dpcal.accountants import correlated
 >>> from dpcal.accountants.matrix import LambdaCGD
->>> answer = correlated.revealed_delta(LambdaCGD(500, 0.5), correlated.Poisson(0.1), epsilon=1.0,
-...                                    noise_multiplier=0.7 * sigma)
->>> bool(answer <= 1e-5)
+>>> mechanism = correlated.Mechanism.of(LambdaCGD(500, 0.5), noise_multiplier=0.7 * sigma)
+>>> correlated.revealed(mechanism, correlated.Poisson(0.1)).delta(1.0) <= 1e-5
 True
 """
 

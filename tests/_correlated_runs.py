@@ -5,7 +5,8 @@ import tomllib
 import numpy as np
 from _tree import DATA
 
-from dpcal import calibrate
+from dpcal import accountants, calibrate
+from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.optim import Logistic
 
@@ -23,3 +24,17 @@ def plan_for(strategy=None, *, batch_size=12, **options):
     settings = {"n": N, "epsilon": 2.0, "delta": 1e-2, "draws": 4_000, "seed": 1, **options}
     strategy = LambdaCGD(T, 0.5) if strategy is None else strategy
     return calibrate.correlated_dpsgd(strategy, batch_size=batch_size, **settings)
+
+
+def price(strategy, sampler, *, epsilon=None, delta=None, **run):
+    """Return the delta of a run at an epsilon, or its epsilon at a delta."""
+    event = events.CorrelatedGaussianDpEvent(strategy, sampler, **run)
+    if delta is None:
+        return accountants.delta(event, epsilon=epsilon)
+    return accountants.epsilon(event, delta=delta)
+
+
+def revealed_delta(strategy, sampler, *, epsilon, noise_multiplier):
+    """Return a bound on delta if all participations are public."""
+    mechanism = correlated.Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+    return correlated.revealed(mechanism, sampler).delta(epsilon)

@@ -45,13 +45,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.mechanism import WIDEST_BAND, Mechanism, Plain
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.rounding import UNIT
 
@@ -67,14 +66,12 @@ _RATIO, _CLOSER = 0.7, 0.95
 _SLOW = 0.98
 # Smallest node above 0: smaller sums weigh nothing.
 _SMALLEST = 1e-2
-# Most bands at which a window has no more states than there are nodes.
-_FEW_BANDS = 7
 # Relative distance to a node that counts as rounding, so that the sum is the node.
 _CLOSE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood(Plain):
+class Likelihood:
     """Log-likelihood ratios of outputs, exact or between two bounds.
 
     Parameters
@@ -82,35 +79,13 @@ class Likelihood(Plain):
     mechanism, law
         The run, and the automaton of participations.
     memory
-        Memory of the past: ``"none"``, ``"window"`` or ``"sum"``.
+        Memory of the past: ``"none"``, ``"window"`` or ``"sum"``; see
+        :attr:`Mechanism.memory <dpcal.accountants.correlated.mechanism.Mechanism.memory>`.
     """
 
     mechanism: Mechanism
     law: Automaton
     memory: str
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, law: Automaton, *, separated: bool = False) -> Self | None:
-        """Return the engine of a run; None if its past has no small memory; see memory_of."""
-        memory = cls.memory_of(mechanism, separated=separated)
-        return None if memory is None else cls(mechanism, law, memory)
-
-    @staticmethod
-    def memory_of(mechanism: Mechanism, *, separated: bool = False) -> str | None:
-        """Return the memory of a mechanism; None if it has no small memory.
-
-        Parameters
-        ----------
-        mechanism
-            The run.
-        separated
-            Whether participations are always at least as many rounds apart as C has bands.
-        """
-        if separated or mechanism.bands == 1:
-            return "none"
-        if mechanism.bands <= (WIDEST_BAND if mechanism.walk is None else _FEW_BANDS):
-            return "window"
-        return None if mechanism.walk is None else "sum"
 
     @property
     def exact(self) -> bool:

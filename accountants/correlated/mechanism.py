@@ -22,9 +22,8 @@ For C with entries of both signs, the pair of abs(C) dominates
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from dpcal._internal import validate
 from dpcal.accountants.matrix.base import Strategy
 
-__all__ = ["WIDEST_BAND", "Mechanism", "Plain", "distinct"]
+__all__ = ["WIDEST_BAND", "Mechanism", "distinct"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -40,6 +39,8 @@ Places = NDArray[np.intp]
 # Most bands: the transfer matrix has 2^(bands - 1) states, and each round of each draw visits all
 # of them.
 WIDEST_BAND = 12
+# Most bands at which a window has no more states than a decaying sum has nodes.
+_FEW_BANDS = 7
 
 # Relative rounding of sums of products, far above the error of a Fourier transform of length 1e6.
 _FOURIER = 1e-12
@@ -48,16 +49,8 @@ _FOURIER = 1e-12
 _DENSE_STEPS = 2**14
 
 
-class Plain:
-    """Records with copies that hold the fields only, not the tables that follow from them."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields."""
-        return {each.name: vars(self)[each.name] for each in fields(self)}  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True, eq=False)
-class Mechanism(Plain):
+class Mechanism:
     """One run of correlated noise: abs(C), and the standard deviation of Z.
 
     Attributes
@@ -119,6 +112,18 @@ class Mechanism(Plain):
     def unit(self) -> Mechanism:
         """The run with the noise multiplier 1."""
         return self._unit or self
+
+    @property
+    def memory(self) -> str | None:
+        """Memory that carries the past: ``"none"``, ``"window"`` or ``"sum"``; None without one.
+
+        Where no column reaches from one participation to the next, ``"none"`` is enough.
+        """
+        if self.bands == 1:
+            return "none"
+        if self.bands <= (WIDEST_BAND if self.walk is None else _FEW_BANDS):
+            return "window"
+        return None if self.walk is None else "sum"
 
     @cached_property
     def matrix(self) -> Floats:

@@ -8,13 +8,13 @@
 4. :func:`answer`: the smaller of proof and draws, and its label.
 
 >>> from dpcal.accountants import correlated, matrix
->>> answer = epsilon(matrix.Identity(1000), correlated.Poisson(0.01), noise_multiplier=0.8,
-...                  delta=1.76713759e-5)
+>>> run = CorrelatedGaussianDpEvent(matrix.Identity(1000), correlated.Poisson(0.01), 0.8)
+>>> answer = priced(Goal(delta=1.76713759e-5), run)
 >>> print(f"{answer:.6f} {answer.label}")
 3.000000 exact
->>> run = matrix.LambdaCGD(100, 0.5)
->>> answer = epsilon(run, correlated.Poisson(0.01), noise_multiplier=2.0, delta=1e-3, draws=40_000,
-...                  seed=0)
+>>> run = CorrelatedGaussianDpEvent(
+...     matrix.LambdaCGD(100, 0.5), correlated.Poisson(0.01), 2.0, draws=40_000, seed=0)
+>>> answer = priced(Goal(delta=1e-3), run)
 >>> print(answer.label, answer.lower < answer.estimate < answer < answer.certified)
 statistical with certified confidence True
 """
@@ -26,9 +26,10 @@ import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from dpcal._internal import validate
+from dpcal.accountants import samplers
 from dpcal.accountants.correlated.answers import (
     CERTIFIED,
     EXACT,
@@ -54,19 +55,10 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.participations import Floats, Groups
-from dpcal.accountants.samplers import (
-    BallsInBins,
-    CyclicPoisson,
-    FixedSize,
-    MinSeparation,
-    Poisson,
-    RandomAllocation,
-    Sampler,
-)
+from dpcal.accountants.samplers import MinSeparation, Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "delta", "epsilon"]
-__all__ += ["priced", "revealed_delta"]
+__all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "priced"]
 
 STATISTICS = ("certified", "none")
 # Options that you can replace in an event, because they do not change the run.
@@ -76,7 +68,6 @@ DRAWING = ("statistics", "draws", "seed", "failure_probability")
 _PART_OF_DELTA = 1e-2
 # Default failure probability if delta is computed; it is added to delta.
 _WITHOUT_TARGET = 1e-9
-_PRICED = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation, BallsInBins, FixedSize)
 # Reasons why there are no draws.
 _REPLACED = "a replaced record is priced by proofs alone"
 _CLOSE = "proved bounds are close, and draws would tell no more"
@@ -91,133 +82,8 @@ _LONG_MEMORY = (
 _COMPOSITION = "composition of sampled Gaussians, {}"
 
 
-def epsilon(
-    strategy: Strategy,
-    sampler: Sampler,
-    *,
-    delta: float,
-    noise_multiplier: float,
-    executor: Any = None,
-    **options: Any,
-) -> CorrelatedEpsilon:
-    """Return the epsilon of a run with correlated noise and random batches.
-
-    Parameters
-    ----------
-    strategy
-        A :class:`dpcal.accountants.matrix.Strategy`, such as ``Dense(C)`` for a C of your own.
-    sampler
-        Sampler of the batches, such as :class:`~dpcal.accountants.correlated.Poisson`.
-    delta
-        Number in (0, 1).
-    noise_multiplier
-        Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
-        C: papers that write z for sigma over the largest column norm mean ``z *
-        Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
-    statistics
-        ``"certified"`` (default): draws with a confidence bound that holds at every sample size.
-        Their failure probability is part of delta. ``"none"``: deterministic bounds only.
-    draws
-        Monte Carlo draws for each direction, default 100,000.
-    failure_probability
-        Probability of wrong bounds from draws; default delta / 100.
-    seed
-        Whole number that fixes the draws; fresh and secret by default.
-    executor
-        A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
-
-    Returns
-    -------
-    CorrelatedEpsilon
-        Upper end of an interval, with ``.label``, ``.lower``, ``.estimate`` and the deterministic
-        bound ``.certified``. The relation is zero-out: one record's contributions are left out. The
-        answer never exceeds the deterministic bound. Where the draws do not suffice, the
-        deterministic bound is the answer, and ``.note`` states the reason.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no theorem covers the pair; the message states the reason.
-    TargetUnreachable
-        If neither draws nor a deterministic bound give a finite epsilon.
-    """
-    goal = Goal(delta=validate.probability(delta=delta))
-    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
-    return cast("CorrelatedEpsilon", priced(goal, run, executor=executor))
-
-
-def delta(
-    strategy: Strategy,
-    sampler: Sampler,
-    *,
-    epsilon: float,
-    noise_multiplier: float,
-    executor: Any = None,
-    **options: Any,
-) -> CorrelatedDelta:
-    """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
-
-    Parameters
-    ----------
-    strategy
-        A :class:`dpcal.accountants.matrix.Strategy`.
-    sampler
-        Sampler of the batches.
-    epsilon
-        Number >= 0.
-    noise_multiplier
-        Standard deviation > 0 of Z, in units of the clipping norm.
-    **options
-        Settings of the draws: the keywords of :func:`epsilon`. The failure probability of certified
-        confidence (default 1e-9) is added to the delta.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If no theorem covers the pair; the message states the reason.
-    """
-    goal = Goal(epsilon=validate.non_negative(epsilon=epsilon))
-    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
-    return cast("CorrelatedDelta", priced(goal, run, executor=executor))
-
-
-def revealed_delta(
-    strategy: Strategy,
-    sampler: Sampler,
-    *,
-    epsilon: float,
-    noise_multiplier: float,
-) -> CorrelatedDelta:
-    """Return a bound on delta that holds even if all participations are published.
-
-    Parameters
-    ----------
-    strategy
-        A :class:`dpcal.accountants.matrix.Strategy`.
-    epsilon
-        Number >= 0.
-    noise_multiplier
-        Standard deviation > 0 of z, in units of the clipping norm.
-    sampler
-        Any sampler, also :class:`~dpcal.accountants.correlated.FixedSize`: only the law of the
-        number of participations matters.
-
-    Notes
-    -----
-    Joint convexity of the hockey-stick divergence over patterns; within a pattern the mechanism is
-    Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
-    """
-    at = validate.non_negative(epsilon=epsilon)
-    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
-    found = revealed(mechanism, validate.instance(Sampler, sampler=sampler)).proof(at)
-    return CorrelatedDelta.proved(found, label=CERTIFIED)
-
-
 def priced(
-    goal: Goal,
-    event: CorrelatedGaussianDpEvent,
-    relation: str = "zero-out",
-    executor: Any = None,
+    goal: Goal, event: CorrelatedGaussianDpEvent, relation: str = "zero-out"
 ) -> CorrelatedEpsilon | CorrelatedDelta:
     """Return the epsilon or delta of a whole run, for a record that is zeroed out, or replaced.
 
@@ -229,10 +95,15 @@ def priced(
         The run.
     relation
         Neighboring relation of the answer; ``"replace-one"`` has a pair of its own.
-    executor
-        Executor that makes the draws.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem covers the run; the message states the reason.
+    TargetUnreachable
+        If neither draws nor a deterministic bound give a finite epsilon.
     """
-    options = Options(**{name: getattr(event, name) for name in DRAWING}, executor=executor)
+    options = Options(**{name: getattr(event, name) for name in DRAWING})
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
         # By default all confirmations share the failure probability.
@@ -241,9 +112,7 @@ def priced(
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
     run = event.strategy, event.sampler, event.noise_multiplier
-    question = Question.of(*run, options, relation)
-    found: CorrelatedEpsilon | CorrelatedDelta = answer(question, goal, reserved)
-    return found
+    return answer(Question.of(*run, options, relation), goal, reserved)
 
 
 @dataclass(frozen=True)
@@ -252,13 +121,15 @@ class Goal:
 
     Parameters
     ----------
-    epsilon, delta
-        One of the two; the other is None.
+    epsilon
+        The given epsilon, if delta is None.
+    delta
+        The given delta.
     near
         Approximate epsilon at the given delta, if it is known.
     """
 
-    epsilon: float | None = None
+    epsilon: float = 0.0
     delta: float | None = None
     near: float | None = None
 
@@ -266,7 +137,7 @@ class Goal:
         """Return the answer that a bound proves, and its name."""
         if self.delta is not None:
             return bound.epsilon(self.delta)
-        return bound.proof(self.epsilon or 0.0)
+        return bound.proof(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -334,7 +205,7 @@ class Question:
         options = options or Options()
         if options.seed is None:
             options = replace(options, seed=secrets.randbits(63))
-        if type(sampler) not in _PRICED:
+        if getattr(samplers, type(sampler).__name__, None) is not type(sampler):
             raise TypeError(
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
                 f"got {sampler!r} of type {type(sampler).__name__}."
@@ -362,8 +233,7 @@ class Question:
             return _CLOSE
         if self.patterns is not None:
             return "bins"
-        memory = Likelihood.memory_of(mechanism, separated=self._separated)
-        return _LONG_MEMORY if memory is None else "automaton"
+        return _LONG_MEMORY if self._memory is None else "automaton"
 
     @cached_property
     def proved(self) -> Bound:
@@ -383,9 +253,9 @@ class Question:
         epochs = sampler.epochs(mechanism.steps)
         if epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
             allocated = of_epochs(mechanism, epochs)
-            if allocated is not None and allocated.exact:
-                return allocated
-            return public if allocated is None else Least((allocated, public))
+            if allocated is None:
+                return public
+            return allocated if allocated.exact else Least((allocated, public))
         both, removing = (*spaced(mechanism, sampler), public), public
         if self.joining is not None:
             removing = ReplicaMoments(mechanism, self.joining)
@@ -429,6 +299,10 @@ class Question:
         return self.sampler.least_separation >= self.mechanism.bands
 
     @property
+    def _memory(self) -> str | None:
+        return "none" if self._separated else self.mechanism.memory
+
+    @property
     def tilted(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
         return None if self._groups is not None and self._groups.secret else self.joining
@@ -436,10 +310,9 @@ class Question:
     @cached_property
     def engine(self) -> Likelihood:
         """The likelihood ratios of the route ``"automaton"``."""
+        assert self._memory is not None
         law = self.sampler.automaton(self.mechanism.steps)
-        found = Likelihood.of(self.mechanism, law, separated=self._separated)
-        assert found is not None
-        return found
+        return Likelihood(self.mechanism, law, self._memory)
 
     @cached_property
     def patterns(self) -> Floats | None:
@@ -453,7 +326,9 @@ class Question:
         return self.mechanism.products(self.patterns)
 
 
-def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
+def answer(
+    question: Question, goal: Goal, reserved: float = 0.0
+) -> CorrelatedEpsilon | CorrelatedDelta:
     """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
     made: type[CorrelatedDelta | CorrelatedEpsilon] = CorrelatedDelta
     if goal.delta is not None:
@@ -463,7 +338,8 @@ def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
     if question.options.statistics != "none" and question.route != "product":
         try:
             drawn = collected(question, goal)
-            reading = drawn.reading(goal)
+            given = goal.delta
+            reading = drawn.at(goal.epsilon) if given is None else drawn.epsilon(given)
         except DrawsCannotTell as cannot:
             reason = str(cannot)
     if drawn is None or reading is None or not reading.upper < found.value:

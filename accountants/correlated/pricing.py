@@ -223,13 +223,13 @@ def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    found: Epsilon = _asked(Goal(delta=validate.probability(delta=delta)), event, **how)
+    found: Epsilon = _asked(Goal(delta=delta), event, **how)
     return found
 
 
 def delta(event: events.CorrelatedGaussianDpEvent, *, epsilon: float, **how: Any) -> Delta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    found: Delta = _asked(Goal(epsilon=validate.non_negative(epsilon=epsilon)), event, **how)
+    found: Delta = _asked(Goal(epsilon=epsilon), event, **how)
     return found
 
 

@@ -349,7 +349,8 @@ def noise_multiplier(
     seed
         Whole number that fixes the draws; fresh and secret by default.
     **options
-        Settings of the draws: keywords of :func:`dpcal.accountants.correlated.delta`.
+        Settings of the draws: fields of
+        :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`.
 
     Returns
     -------

@@ -93,8 +93,8 @@ class SampledBatches:
     statistics
         Method where no exact epsilon is known: ``"none"`` (deterministic bounds, the default) or
         ``"certified"`` (draws with a confidence bound), as for
-        :func:`dpcal.accountants.correlated.epsilon`. If there are too few draws to bound delta, the
-        deterministic bound is returned, with its label.
+        :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`. If there are too few draws to
+        bound delta, the deterministic bound is returned, with its label.
     draws
         Monte Carlo draws >= 1 for each direction and each question.
     failure_probability

@@ -117,8 +117,8 @@ def _correlated(query: Query, answers: Vector) -> Vector:
         return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
     separated, joined = law.least_separation >= mechanism.bands, law_of(query, len(answers))
     # Overlaps are left out if the engine's memory is not small; the attack is valid for any score.
-    engine = Likelihood.of(mechanism, joined, separated=separated)
-    engine = engine or Likelihood(mechanism, joined, "none")
+    memory = None if separated else mechanism.memory
+    engine = Likelihood(mechanism, joined, memory or "none")
     found = engine.log_ratio(np.ascontiguousarray(mechanism.fields(mechanism.means(answers))))
     # Where a double overflows, the record is present beyond doubt.
     return np.where(np.isnan(found), np.inf, found)

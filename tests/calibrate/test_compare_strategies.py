@@ -5,6 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from _correlated_runs import price
 
 from dpcal import calibrate
 from dpcal.accountants import correlated, epsilon, events
@@ -136,9 +137,7 @@ def test_random_batches_are_priced_by_the_sampler():
         proved = {"delta": 1e-6, "statistics": "none"}
         sigmas = row.noise_multiplier, 0.99 * row.noise_multiplier
         met, missed = (
-            correlated.epsilon(
-                row.strategy, correlated.Poisson(q), noise_multiplier=sigma, **proved
-            )
+            price(row.strategy, correlated.Poisson(q), noise_multiplier=sigma, **proved)
             for sigma in sigmas
         )
         assert met <= 2.0 < missed
@@ -165,7 +164,7 @@ def test_batches_of_one_size_by_every_sampler(name):
         sampler = batches(row.strategy)
         assert sampler.expected_batch_size(1000, 40) == pytest.approx(50.0)
         asked = {"noise_multiplier": row.noise_multiplier, "delta": TARGET["delta"]}
-        found = correlated.epsilon(row.strategy, sampler, **asked, statistics="none")
+        found = price(row.strategy, sampler, **asked, statistics="none")
         assert 0.99 * TARGET["epsilon"] < found <= TARGET["epsilon"] * (1 + 1e-6)
     assert calibrate.Batches(name, 0.05, 20)(Banded(40, 2)).automaton(40).rounds == 40
     for wrong in ({"name": "full"}, {"sampling_probability": 0.0}, {"apart": 0}):
@@ -222,4 +221,4 @@ def test_draws_stop_where_a_proof_needs_no_more_noise():
     assert found.noise_multiplier <= proved * (1 + 3e-4)
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
     asked = {"noise_multiplier": found.noise_multiplier, "statistics": "none", "delta": 1e-6}
-    assert correlated.epsilon(run, sampler=sampler, **asked) <= 1.0
+    assert price(run, sampler=sampler, **asked) <= 1.0

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _correlated_runs import price
 from _tree import ROOT
 from contracts._runs import SMALL, together
 from saddles import Trigonometric
@@ -35,7 +36,7 @@ def priced(event, **options):
 
 def simulated():
     asked = {"delta": 1e-3, "noise_multiplier": 2.0, "draws": 500, "seed": 1}
-    found = correlated.epsilon(matrix.LambdaCGD(20, 0.5), correlated.Poisson(0.2), **asked)
+    found = price(matrix.LambdaCGD(20, 0.5), correlated.Poisson(0.2), **asked)
     return found.lower, float(found)
 
 

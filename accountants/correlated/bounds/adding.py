@@ -73,20 +73,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpcal.accountants.correlated.bounds.base import Bound, half_space_delta
+from dpcal.accountants.correlated.bounds.base import MARGIN, Bound, half_space_delta
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.participations import Floats
 
 __all__ = ["Adding", "ConvexTail", "lower_tail"]
 
-Floats = NDArray[np.float64]
 _Pairs = tuple[tuple[float, float], ...]
 
-# Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
-_MARGIN = 1e-9
 # Most entries of the means of epochs in memory at once: 32 MB.
 _AT_ONCE = 2**22
 # Shares of the true rates; each gives a valid bound, and a finer list gains below a percent of
@@ -132,7 +129,7 @@ class Adding(Bound):
         """
         if joining.epoch:
             return cls((_of_epochs(mechanism, joining.epoch),))
-        never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
+        never = -float(np.log1p(-joining.chances).sum()) * (1 + MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
         pairs = tuple(itertools.chain.from_iterable(found))
@@ -141,7 +138,7 @@ class Adding(Bound):
     @classmethod
     def of_bins(cls, gram: Floats) -> Adding:
         """Return the bound for one of several bins, from products of their means over sigma^2."""
-        kappa = 0.5 * float(np.diagonal(gram).mean()) * (1 + _MARGIN)
+        kappa = 0.5 * float(np.diagonal(gram).mean()) * (1 + MARGIN)
         return cls(((kappa, math.sqrt(float(gram.mean()))),))
 
     def delta(self, epsilon: float) -> float:
@@ -175,8 +172,8 @@ def lower_tail(mechanism: Mechanism, odds: Floats) -> tuple[float, float] | None
         weights = np.asarray(pairs * float(odds.max()) ** 2)
     if J.max() > _LARGEST:
         return None
-    mean = 0.5 * float((weights * np.expm1(J)).sum()) * (1 + _MARGIN)
-    return mean, math.sqrt(float((weights * J * np.exp(J)).sum())) * (1 + _MARGIN)
+    mean = 0.5 * float((weights * np.expm1(J)).sum()) * (1 + MARGIN)
+    return mean, math.sqrt(float((weights * J * np.exp(J)).sum())) * (1 + MARGIN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,14 +187,12 @@ class ConvexTail(Bound):
         ``Q(log L <= s) <= Phi((s + kappa) / mu)`` for s <= s1.
     """
 
-    lines: NDArray[np.float64]
+    lines: Floats
 
     method: ClassVar[str] = "convexity of log-likelihoods"
 
     @classmethod
-    def of(
-        cls, log_l: NDArray[np.float64], *, failure_probability: float, draws: int = 0
-    ) -> ConvexTail:
+    def of(cls, log_l: Floats, *, failure_probability: float, draws: int = 0) -> ConvexTail:
         """Return the tail that draws from Q prove.
 
         Parameters
@@ -245,7 +240,7 @@ def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:
     # Rounds of one epoch are never joined together; rounds of two epochs are independent.
     pairs = (float((mean**2).sum()) - same) / mechanism.variance
     energy = pairs + float(mechanism.energies.sum()) / M
-    return 0.5 * energy * (1 + _MARGIN), float(np.linalg.norm(mean)) / mechanism.sigma
+    return 0.5 * energy * (1 + MARGIN), float(np.linalg.norm(mean)) / mechanism.sigma
 
 
 def _of_shares(
@@ -267,7 +262,7 @@ def _of_shares(
     with np.errstate(divide="ignore", invalid="ignore"):
         joins = np.where(q > 0, q * np.log(q / p), 0.0)
     divergences = joins + (1 - q) * (np.log1p(-q) - np.log1p(-p))
-    kappas = (0.5 * energies + (free * divergences).sum(axis=0)) * (1 + _MARGIN)
+    kappas = (0.5 * energies + (free * divergences).sum(axis=0)) * (1 + MARGIN)
     return zip(kappas.tolist(), norms.tolist(), strict=True)
 
 

@@ -26,19 +26,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
+from dpcal.accountants.participations import Floats
 
-__all__ = ["Bound", "Directions", "Least", "Proof", "Worst"]
+__all__ = ["MARGIN", "Bound", "Directions", "Least", "Proof", "Worst"]
 __all__ += ["half_space_delta", "least_epsilon", "least_until_rising"]
 
-Floats = NDArray[np.float64]
 Tried = TypeVar("Tried")
 
-# Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
-_MARGIN = 1e-9
+# Relative margin, outward, of all bounds here: sums of up to 1e12 numbers >= 0 round by less.
+# Strategies hold a series of columns up to 1e-12, and a Fourier transform of length 1e6 errs less.
+MARGIN = 1e-9
 
 # Relative width at which the search for epsilon ends; the result is the upper end.
 _WIDTH = 1e-9
@@ -175,7 +175,7 @@ def half_space_delta(kappa: Floats, mu: Floats, epsilon: float) -> Floats:
     high = np.where(mu > 0, ndtr(cut), kappa > epsilon)
     low = np.exp(np.minimum(epsilon - kappa + 0.5 * mu * mu + log_ndtr(cut - mu), 0.0))
     # The margin covers the rounding of kappa and of sums over the rounds in both terms.
-    return np.asarray(np.maximum(high - low, 0.0) + _MARGIN * high)
+    return np.asarray(np.maximum(high - low, 0.0) + MARGIN * high)
 
 
 def least_epsilon(bound: Callable[[float], float], delta: float) -> float:

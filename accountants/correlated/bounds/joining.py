@@ -20,19 +20,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import comb
 
-from dpcal.accountants.correlated.mechanism import Plain
+from dpcal.accountants.correlated.bounds.base import MARGIN
+from dpcal.accountants.participations import Floats
 from dpcal.accountants.rounding import UNIT
 from dpcal.accountants.samplers import MinSeparation, Sampler
 
 __all__ = ["TINY", "Joining", "binomials", "state_cap"]
 
-Floats = NDArray[np.float64]
 
-# Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
-_MARGIN = 1e-9
 # Cells of the grid of states, which are rounded up; a state with a slower decay hardly leaves its
 # cell.
 _CELLS, _SLOWEST = 2**14, 0.997
@@ -53,7 +50,7 @@ def binomials(order: int, chance: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Joining(Plain):
+class Joining:
     """How a record takes part: the chance of each round, and when it may join again.
 
     Attributes
@@ -103,7 +100,7 @@ class Joining(Plain):
     @property
     def odds(self) -> Floats:
         """The largest odds of a participation given all others, of shape (rounds,)."""
-        return self.chances / (1 - self.chances) ** self.separation * (1 + _MARGIN)
+        return self.chances / (1 - self.chances) ** self.separation * (1 + MARGIN)
 
     def largest_state(self, decay: float) -> float:
         """Return the largest number w' = decay w + y of a record's participations."""
@@ -112,7 +109,7 @@ class Joining(Plain):
             return 1 + decay / (1 - decay**self.epoch)
         apart = max(self.separation, self.period)
         times = -(-len(self.chances) // apart)
-        return (1 - decay ** (apart * times)) / (1 - decay**apart) * (1 + _MARGIN)
+        return (1 - decay ** (apart * times)) / (1 - decay**apart) * (1 + MARGIN)
 
 
 @lru_cache(maxsize=64)
@@ -130,7 +127,7 @@ def _visits(decay: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
         total += law
         stays, joins = np.bincount(idle, law, _CELLS + 1), np.bincount(join, law, _CELLS + 1)
         law = (1 - rate) * stays + rate * joins
-    return nodes, (total + (rounds - last) * law)[::-1].cumsum()[::-1] * (1 + _MARGIN)
+    return nodes, (total + (rounds - last) * law)[::-1].cumsum()[::-1] * (1 + MARGIN)
 
 
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:

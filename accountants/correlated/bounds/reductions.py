@@ -46,34 +46,27 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, Worst, half_space_delta
+from dpcal.accountants.correlated.bounds.base import MARGIN, Bound, Proof, Worst, half_space_delta
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.matrix.participation import (
-    FixedEpochs,
-    LeastSeparation,
-    Participation,
-)
+from dpcal.accountants.matrix.participation import FixedEpochs, LeastSeparation, Participation
 from dpcal.accountants.matrix.sensitivity import of_toeplitz
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.participations import Epochs, Groups
+from dpcal.accountants.participations import Epochs, Floats, Groups
 from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 
 __all__ = ["Reduction", "TwoBlanks", "allocated", "compositions", "largest_norm", "of_epochs"]
 __all__ += ["revealed", "spaced"]
 
-Floats = NDArray[np.float64]
 
-# Relative rounding of sums of products, far above the error of a Fourier transform of length 1e6.
-_ROUNDING = 1e-9
 # Standard deviations above the mean; larger numbers of participations, with a probability far below
 # any delta, count as the largest one.
 _DEVIATIONS = 40.0
@@ -222,7 +215,7 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
     allocation = events.RandomAllocationDpEvent(1 / math.sqrt(own), rounds)
     parts: list[tuple[events.DpEvent, int]] = [(allocation, 1)]
     if shared > 0:
-        parts.append((events.GaussianDpEvent(1 / math.sqrt(shared * (1 + _ROUNDING))), 1))
+        parts.append((events.GaussianDpEvent(1 / math.sqrt(shared * (1 + MARGIN))), 1))
     return [Reduction(_composed(parts), "residues of rounds revealed, {}")]
 
 
@@ -234,8 +227,8 @@ def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
     place = np.arange(len(gram))
     same = (place[:, None] - place) % width == 0
     np.fill_diagonal(same, False)
-    shared = float(gram[same].max()) * (1 + _ROUNDING)
-    own = float(np.diagonal(gram).max()) * (1 + _ROUNDING) - shared
+    shared = float(gram[same].max()) * (1 + MARGIN)
+    own = float(np.diagonal(gram).max()) * (1 + MARGIN) - shared
     return shared, own, len(gram) // width
 
 
@@ -283,13 +276,13 @@ class Revealed(Bound):
     def delta(self, epsilon: float) -> float:
         """Return the bound at an epsilon >= 0."""
         deltas = half_space_delta(0.5 * self.norms**2, self.norms, epsilon)
-        return min(1.0, float(self.weights @ deltas) * (1 + _ROUNDING))
+        return min(1.0, float(self.weights @ deltas) * (1 + MARGIN))
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return the log of the mean of Gaussian moments, the same in both directions."""
         with np.errstate(divide="ignore"):
             found = float(logsumexp(np.log(self.weights) + 0.5 * (c * c + c) * self.norms**2))
-        return max(found, 0.0) * (1 + _ROUNDING) + _ROUNDING
+        return max(found, 0.0) * (1 + MARGIN) + MARGIN
 
 
 def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -298,9 +291,11 @@ def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
     Parameters
     ----------
     mechanism, sampler
-        Strategy of any kind, and any sampler. Only the law of a record's number of participations
-        matters, and the least distance of two participations.
+        Strategy of any kind, and any sampler, also one that is refused because no dominating pair
+        is known. Only the law of a record's number of participations matters, and the least
+        distance of two participations.
     """
+    validate.instance(Sampler, sampler=sampler)
     laws = _unit_laws(mechanism.unit, sampler)
     parts = tuple(Revealed(weights, norms / mechanism.sigma) for weights, norms in laws)
     return parts[0] if len(parts) == 1 else Worst(parts)
@@ -314,7 +309,7 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
     T, most, groups = unit.steps, largest_norm(unit, sampler), sampler.groups(unit.steps)
     separation = sampler.least_separation
     if sampler.epochs(T) is not None:
-        return [(np.ones(1), np.array([most * (1 + _ROUNDING)]))]
+        return [(np.ones(1), np.array([most * (1 + MARGIN)]))]
     law = sampler.participation_law(T)
     rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
     possible = min(rounds, -(-T // separation))
@@ -349,7 +344,7 @@ def _norms(unit: Mechanism, rows: slice, separation: int, largest: int, most: fl
         sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
         columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
         norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
-    return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _ROUNDING)
+    return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + MARGIN)
 
 
 def _worst_case(sampler: Sampler, steps: int) -> Participation:

@@ -65,7 +65,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
+from dpcal.accountants.correlated.bounds.base import MARGIN, Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.bounds.joining import TINY, Joining, binomials, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT, exp_up
@@ -92,9 +92,8 @@ _SHARED = (0.0, 0.3, 1.0)
 _FAR = 0.1
 # Decays for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
-# Relative margin, outward: strategies hold a series of columns up to 1e-12.
-_MARGIN = 1e-9
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
+# Doubles hold no tail far below it.
 _LAST_TAIL = 600
 # Fewest rounds between two checks that sums have settled; a check takes as long as a round.
 _SPAN = 16
@@ -176,7 +175,7 @@ class Past:
         scale = 2 * ratio / (1 + math.sqrt(1 + 4 * max(bend, 0.0) * ratio))
         one = 1 + scale * scale / (1 - decay * decay)
         two = scale * (1 + scale * decay / (1 - decay * decay))
-        needed = max(float(energies[at]) / one, float(g[at]) / two if two else 0.0) * (1 + _MARGIN)
+        needed = max(float(energies[at]) / one, float(g[at]) / two if two else 0.0) * (1 + MARGIN)
         return cls(decay, scale, 1 / needed, np.full(mechanism.steps, needed * one), endless=True)
 
 
@@ -298,20 +297,15 @@ class ReplicaSum:
         share = (moved - sums[cell]) / (sums[cell + 1] - sums[cell])
         return sums, cell, np.where(moved > 0, share * (1 + _SHARE) + _SHARE, 0.0)
 
-    @cached_property
-    def _energies(self) -> Floats:
-        """The part of the squared mean that a participation cancels, rounded down; for a grid."""
-        assert self.past is not None
-        low = self.past.energies * (1 - (self.mechanism.steps + 8) * UNIT)
-        return np.asarray(low * (1 - self.shared))
-
     def chances(self, rounds: NDArray[np.intp]) -> Floats:
         """Return chances of counts by the free replicas, of shape (rounds, q + 1, q + 1)."""
         rates = self.joining.chances[rounds].tolist()
         chances = np.stack([binomials(self.order, rate) for rate in rates])
         if self.past is None:
             return chances
-        counts = np.arange(self.order + 1) * self._energies[rounds][:, None, None]
+        # The part of the squared mean that a participation cancels, rounded down.
+        energies = self.past.energies[rounds] * (1 - (self.mechanism.steps + 8) * UNIT)
+        counts = np.arange(self.order + 1) * (energies * (1 - self.shared))[:, None, None]
         return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), TINY), 0.0)
 
     @cached_property
@@ -355,7 +349,7 @@ class ReplicaSum:
         left = np.ones((len(tables.free), len(tables.sums)))
         if past is None or not past.endless:
             return left
-        root = past.scale / math.sqrt(1 - past.decay**2) * (1 + _MARGIN)
+        root = past.scale / math.sqrt(1 - past.decay**2) * (1 + MARGIN)
         return np.ascontiguousarray(left * self._squares(root * tables.sums))
 
     def log(self, keep: Callable[[int, float, Floats], None] | None = None) -> float:
@@ -415,7 +409,7 @@ class ReplicaSum:
         found = total + math.log(float(now[0, 0]))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
         operations = 3 * self.order + 16 + math.log(max(largest, 2.0)) * (self._lags + 6)
-        return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
+        return found + T * operations * UNIT + MARGIN * (1 + abs(found))
 
 
 def log_tangent(q: int, epsilon: float) -> float:
@@ -510,19 +504,16 @@ class ReplicaMoments(Bound):
         first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
         if math.isinf(second):
             return math.inf
-        return (first + (c - low) * (second - first)) * (1 + _MARGIN)
+        return (first + (c - low) * (second - first)) * (1 + MARGIN)
 
     @cached_property
     def _past(self) -> Past:
         return Past.of(self.mechanism)
 
-    def _window(self, order: int) -> ReplicaSum:
-        return ReplicaSum(self.mechanism, self.joining, order)
-
     def total(self, key: Key, cells: int) -> ReplicaSum:
         """Return the sum with the last counts where they are few, else with one number."""
         if self.mechanism.walk is None and not key.shared and not key.tail:
-            window = self._window(key.order)
+            window = ReplicaSum(self.mechanism, self.joining, key.order)
             if window.affordable:
                 return window
         decay, joining = self._past.decay, self.joining
@@ -546,9 +537,10 @@ class ReplicaMoments(Bound):
 
     def best_order(self, epsilon: float, shared: float = 0.0) -> tuple[float, int]:
         """Return the logarithm of the least bound on delta of sums of C itself, and its order."""
-        walks = self.mechanism.walk is not None
-        orders = (order for order in _ORDERS if walks or self._window(order).affordable)
-        found = ((self._log_delta(Key(0, order, shared), epsilon), order) for order in orders)
+        keys = (Key(0, order, shared) for order in _ORDERS)
+        if self.mechanism.walk is None:
+            keys = (key for key in keys if self.total(key, 0).past is None)
+        found = ((self._log_delta(key, epsilon), key.order) for key in keys)
         return least_until_rising(chain(found, [(math.inf, _ORDERS[0])]))
 
     def _log_delta(self, key: Key, epsilon: float) -> float:
@@ -572,9 +564,9 @@ class ReplicaMoments(Bound):
         if self.joining.independent and self.total(key, 0).past is not None:
             # The first tail is below delta.
             least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
-            first = math.floor(least) + 1
-            tails = range(first, max(first, _LAST_TAIL) + 1)
-            tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
+            tails = range(math.floor(least) + 1, _LAST_TAIL + 1)
+            if tails:
+                tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
         found, key = min(_descent(replace(each, fine=True), cost) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 
@@ -589,7 +581,7 @@ class ReplicaMoments(Bound):
             return max(0.0, (at_zero - math.log(left)) / (key.order - 1))
 
         found = self._least(cost, math.log(delta))
-        return found._replace(value=found.value * (1 + _MARGIN))
+        return found._replace(value=found.value * (1 + MARGIN))
 
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""

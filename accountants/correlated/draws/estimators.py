@@ -43,7 +43,7 @@ instead of 1. The terms then keep their mean, and stay below the range that the 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
 >>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
->>> plain = Direct(Likelihood.of(mechanism, Poisson(0.02).automaton(50)))
+>>> plain = Direct(Likelihood(mechanism, Poisson(0.02).automaton(50), mechanism.memory))
 >>> terms = plain.terms(plain.draw(1000, np.random.default_rng(0)), 0.2)
 >>> bool(0 < terms.mean() < terms.max() <= plain.largest(0.2))
 True
@@ -78,7 +78,7 @@ from dpcal.accountants.correlated.bounds.replicas import (
     log_tangent,
 )
 from dpcal.accountants.correlated.likelihood import Likelihood
-from dpcal.accountants.correlated.mechanism import Plain, distinct
+from dpcal.accountants.correlated.mechanism import distinct
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
@@ -100,7 +100,7 @@ def _rising(log_l: Floats, epsilon: float) -> Floats:
     return np.where(log_l > epsilon, -np.expm1(np.minimum(epsilon - log_l, 0.0)), 0.0)
 
 
-class Estimator(Plain):
+class Estimator:
     """Draws from a law, and terms that estimate delta of one direction.
 
     Each draw keeps rows: bounds on log L from above and below and, where draws are not plain, the
@@ -273,21 +273,18 @@ class Tilted(Direct):
         Law of the participations of a record.
     order
         Whole number q >= 2.
-    cells
-        Cells of the polygon where a sum carries the past.
     shared
         0 for B^q, or 1 for D.
     """
 
     joining: Joining
     order: int
-    cells: int = _CELLS
     shared: float = 0.0
 
     @cached_property
     def _sum(self) -> ReplicaSum:
         moments = ReplicaMoments(self.engine.mechanism, self.joining)
-        return moments.total(Key(0, self.order, self.shared), self.cells)
+        return moments.total(Key(0, self.order, self.shared), _CELLS)
 
     @cached_property
     def _table(self) -> _Table | None:

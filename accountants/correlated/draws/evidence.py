@@ -26,12 +26,7 @@ from typing import TYPE_CHECKING, Any
 from dpcal.accountants.correlated.answers import WITH_CONFIDENCE
 from dpcal.accountants.correlated.bounds.adding import ConvexTail
 from dpcal.accountants.correlated.bounds.base import Bound, Least, least_epsilon
-from dpcal.accountants.correlated.draws.estimators import (
-    Bins,
-    Direct,
-    Estimator,
-    best_tilt,
-)
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Estimator, best_tilt
 from dpcal.accountants.correlated.draws.montecarlo import (
     Reading,
     Sample,
@@ -72,7 +67,7 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     """
     if question.route not in ("bins", "automaton"):
         raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.route}.")
-    level = goal.near if goal.epsilon is None else goal.epsilon
+    level = goal.epsilon if goal.delta is None else goal.near
     if level is None:
         level = _NEAR * min(goal.proof(question.proved).value, _LARGEST_EPSILON)
     if question.route == "bins":
@@ -141,10 +136,6 @@ class Evidence:
         left, failure = delta - self.failure_probability, self.failure_probability
         return max(expected(self.removing, left, draws, failure), self.adding.epsilon(left).value)
 
-    def reading(self, goal: Goal) -> Reading:
-        """Return the epsilon at the goal's delta, or the delta at its epsilon."""
-        return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
-
 
 def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
     """Return draws for removing a record, and draws for adding one if the goal needs them.
@@ -168,7 +159,7 @@ def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
     sample = _drawn_removing(question, goal, later or question.options.draws, failure)
     bound = question.proved.adding
     if goal.delta is None:
-        level = goal.epsilon or 0.0
+        level = goal.epsilon
         most = sample.at(level, failure_probability=0.5 * failure).upper
     else:
         most = goal.delta - failure

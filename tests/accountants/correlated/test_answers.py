@@ -9,6 +9,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from _correlated_runs import price, revealed_delta
 from _integrals import toeplitz, two_rounds
 from _tree import DATA
 from contracts._events import NAMES
@@ -17,7 +18,6 @@ from scipy.stats import norm
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.answers import CERTIFIED, EXACT, WITH_CONFIDENCE
-from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.price import Question
 from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.matrix import BISR, Banded, Dense, Identity, LambdaCGD, LeastSeparation
@@ -53,16 +53,16 @@ def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
     strategy, memory = STRATEGIES[name]
     asked = {"noise_multiplier": 3.0, "epsilon": 0.5}
     mechanism = correlated.Mechanism.of(strategy, noise_multiplier=3.0)
-    assert (Likelihood.memory_of(mechanism) or "", mechanism.sigma) == (memory, 3.0)
+    assert (mechanism.memory or "", mechanism.sigma) == (memory, 3.0)
     if isinstance(sampler, correlated.FixedSize):
-        with pytest.raises(UnsupportedEvent, match=r"Poisson.*revealed_delta"):
-            correlated.delta(strategy, sampler, **asked)
-        assert 0 < correlated.revealed_delta(strategy, sampler, **asked) < 1
+        with pytest.raises(UnsupportedEvent, match=r"Poisson.*correlated.revealed"):
+            price(strategy, sampler, **asked)
+        assert 0 < revealed_delta(strategy, sampler, **asked) < 1
         return
-    proved = correlated.delta(strategy, sampler, **asked, statistics="none")
+    proved = price(strategy, sampler, **asked, statistics="none")
     fresh = "residues" in proved.method
     if not fresh or name == "lambda-CGD":
-        back = correlated.epsilon(
+        back = price(
             strategy, sampler, noise_multiplier=3.0, delta=float(proved), statistics="none"
         )
         assert back.label == proved.label
@@ -71,14 +71,14 @@ def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
         # the bound on epsilon divides delta evenly, and another one may be smaller.
         assert fresh or float(back) == pytest.approx(0.5, rel=1e-5)
     quieter = {**asked, "noise_multiplier": 4.0, "statistics": "none"}
-    assert correlated.delta(strategy, sampler, **quieter) <= proved
-    drawn = correlated.delta(strategy, sampler, **asked, draws=1024, seed=0)
+    assert price(strategy, sampler, **quieter) <= proved
+    drawn = price(strategy, sampler, **asked, draws=1024, seed=0)
     fixed = isinstance(sampler, correlated.CyclicPoisson) and not sampler.random_shift
     if fixed and name in NOT_TOEPLITZ:
         assert "which group is the worst is not known" in drawn.note
         assert drawn == proved
         assert proved.label == CERTIFIED
-        assert 0 < proved <= correlated.revealed_delta(strategy, sampler, **asked)
+        assert 0 < proved <= revealed_delta(strategy, sampler, **asked)
         return
     question = Question.of(strategy, sampler, 3.0)
     assert (proved.label == EXACT) == (drawn.label == EXACT) == (question.route == "product")
@@ -144,7 +144,7 @@ def test_one_round_an_epoch_is_an_allocation(run, sampler, epoch, epochs):
     event = whole_run(run, sampler, **asked)
     allocated = events.SelfComposedDpEvent(events.RandomAllocationDpEvent(*epoch), epochs)
     for delta in (1e-3, 1e-30):
-        found = correlated.epsilon(run, sampler, delta=delta, **asked)
+        found = price(run, sampler, delta=delta, **asked)
         exact = accountants.epsilon(allocated, delta=delta)
         assert (found.label, found.draws) == (CERTIFIED, 0)
         assert found.lower <= exact.upper
@@ -167,9 +167,9 @@ def test_every_record_at_every_round_is_the_event_without_sampling(run):
     blank = {"neighboring_relation": "replace-special"}
     unsampled = accountants.epsilon(event, delta=1e-5, **blank)
     for rate in (1.0, 1 - 1e-9):
-        sure = correlated.epsilon(run, correlated.Poisson(rate), **asked)
+        sure = price(run, correlated.Poisson(rate), **asked)
         assert sure == pytest.approx(unsampled, rel=1e-6)
-    drawn = correlated.delta(
+    drawn = price(
         run, correlated.Poisson(1.0), noise_multiplier=8.0, epsilon=1.0, draws=8_000, seed=5
     )
     exact = accountants.delta(event, epsilon=1.0, **blank)
@@ -189,7 +189,7 @@ def test_absolute_values_dominate_mixed_signs():
         found = two_rounds(C * signs, sigma, rate, epsilon)
         assert all(a <= b + 1e-12 for a, b in zip(found, worst, strict=True))
     asked = {"noise_multiplier": sigma, "epsilon": epsilon, "draws": 30_000, "seed": 2}
-    answer = correlated.delta(Dense(C), correlated.Poisson(rate), **asked)
+    answer = price(Dense(C), correlated.Poisson(rate), **asked)
     assert answer.lower <= max(worst) <= answer
 
 
@@ -203,13 +203,13 @@ def test_batches_of_fixed_size_beat_the_bernoulli_pair(rate, attack, claimed):
     x, asked = np.linspace(-14, 16, 400_001), {"noise_multiplier": 1.0, "epsilon": 1.0}
     p, q = ((1 - rate) * norm.pdf(x) + rate * norm.pdf(x, far) for far in (2, 1))
     found = np.maximum(p - math.e * q, 0).sum() * (x[1] - x[0])
-    bernoulli = correlated.delta(Identity(1), correlated.Poisson(rate), **asked)
+    bernoulli = price(Identity(1), correlated.Poisson(rate), **asked)
     assert found == pytest.approx(attack, rel=1e-3)
     assert bernoulli == pytest.approx(claimed, rel=2e-3)
     sampler = correlated.FixedSize(round(1000 * rate), 1000)
     with pytest.raises(UnsupportedEvent, match="Poisson"):
-        correlated.delta(Identity(1), sampler, **asked)
-    revealed = correlated.revealed_delta(Identity(1), sampler, **asked)
+        price(Identity(1), sampler, **asked)
+    revealed = revealed_delta(Identity(1), sampler, **asked)
     assert found <= revealed
     assert revealed == pytest.approx(rate * 0.1269367375, rel=1e-6)
 
@@ -219,7 +219,7 @@ def test_no_group_is_taken_for_the_worst_without_proof():
     C = np.diag([1.0, 5.0, 1.0, 5.0]) + 0.1 * np.eye(4, k=-1) + 0.1 * np.eye(4, k=-2)
     drawn = correlated.CyclicPoisson(2, 0.5, random_shift=True)
     asked = {"noise_multiplier": 5.0, "delta": 1e-3, "draws": 20_000, "seed": 0}
-    answer = float(correlated.epsilon(Dense(C), drawn, **asked))
+    answer = float(price(Dense(C), drawn, **asked))
     # All patterns of both groups, and outputs of a record that is in either.
     patterns = np.array([[a, 0, b, 0] for a in (0, 1) for b in (0, 1)])
     means = np.concatenate([patterns, np.roll(patterns, 1, axis=1)]) @ C.T
@@ -238,7 +238,7 @@ def test_bounds_without_draws_hold_for_every_group(bands, rate):
     C = np.tril(rng.uniform(0, 1, (7, 7))) * rng.uniform(0.8, 2.0, 7)
     sampler, sigma, level = correlated.CyclicPoisson(bands, rate), 3.0, 0.7
     asked = {"noise_multiplier": sigma, "statistics": "none"}
-    bound = correlated.delta(Dense(C), sampler, epsilon=level, **asked)
+    bound = price(Dense(C), sampler, epsilon=level, **asked)
     assert (bound.label, bound.method) == (CERTIFIED, "participations revealed")
     found = []
     for group in range(bands):
@@ -287,24 +287,22 @@ def test_facts_of_a_sampler_hold_in_its_law(sampler):
 def test_confidence_is_part_of_delta_and_draws_answer_both_ways_alike(name, sampler):
     options = {"noise_multiplier": 1.2, "seed": 3, "draws": 8192}
     run, _ = STRATEGIES[name]
-    answer = correlated.epsilon(run, sampler, delta=1e-2, **options)
+    answer = price(run, sampler, delta=1e-2, **options)
     assert answer.label == CONFIDENT
     assert answer.failure_probability == pytest.approx(1e-4)
     assert answer.lower < answer.estimate < answer < answer.certified
-    back = correlated.delta(
-        run, sampler, epsilon=float(answer), failure_probability=1e-4, **options
-    )
+    back = price(run, sampler, epsilon=float(answer), failure_probability=1e-4, **options)
     # Epsilons are tested in steps of 0.15 percent.
     assert 0.985e-2 <= back <= 1e-2 * (1 + 1e-5)
-    surer = correlated.epsilon(run, sampler, delta=1e-2, failure_probability=1e-8, **options)
+    surer = price(run, sampler, delta=1e-2, failure_probability=1e-8, **options)
     assert surer > answer
     with pytest.raises(ValueError, match="failure_probability must be less than delta"):
-        correlated.epsilon(run, sampler, delta=1e-2, failure_probability=0.1, **options)
+        price(run, sampler, delta=1e-2, failure_probability=0.1, **options)
 
 
 def test_a_past_without_a_small_memory_is_proved_and_says_why():
     run, _ = STRATEGIES["BLT"]
-    found = correlated.delta(run, POISSON, noise_multiplier=2.0, epsilon=0.5, draws=2048, seed=0)
+    found = price(run, POISSON, noise_multiplier=2.0, epsilon=0.5, draws=2048, seed=0)
     assert found.label == CERTIFIED
     assert "no small memory" in found.note
 
@@ -315,8 +313,8 @@ def test_too_few_draws_name_enough():
     run, target = LambdaCGD(16, 0.5), {"delta": 1e-6}
     # A secret group has no tilted draws.
     sampler = correlated.CyclicPoisson(2, 0.05, random_shift=True)
-    found = correlated.epsilon(run, sampler, noise_multiplier=4.0, draws=10, seed=0, **target)
-    proved = correlated.epsilon(run, sampler, noise_multiplier=4.0, statistics="none", **target)
+    found = price(run, sampler, noise_multiplier=4.0, draws=10, seed=0, **target)
+    proved = price(run, sampler, noise_multiplier=4.0, statistics="none", **target)
     assert (float(found), found.label) == (float(proved), CERTIFIED)
     assert found.note.startswith("draws=10 cannot")
     assert "choose draws >=" in found.note
@@ -337,7 +335,7 @@ def test_draws_need_less_noise_than_proofs_and_other_draws_confirm_it():
     assert found.confirmation.failure_probability <= 1e-5
     assert found.confirmation.seed != 3
     less = 0.8 * found.noise_multiplier
-    again = correlated.delta(run, sampler, noise_multiplier=less, epsilon=1.0, seed=9, **asked)
+    again = price(run, sampler, noise_multiplier=less, epsilon=1.0, seed=9, **asked)
     assert again > 1e-3
 
 

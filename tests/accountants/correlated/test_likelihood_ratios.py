@@ -11,6 +11,7 @@ from dpcal.accountants import correlated, matrix
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.price import Question
 from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, SquareRoot
 
 ROUNDS = 12
@@ -131,7 +132,7 @@ def test_leaving_out_overlaps_is_a_bound_above(law, log_weights):
 
 def test_participations_that_no_column_reaches_need_no_memory():
     run, law = mechanism([1.0, 0.5, 0.3] + [0.0] * 9, 0.8), correlated.MinSeparation(3, 0.4)
-    engine = Likelihood.of(run, law.automaton(ROUNDS), separated=True)
+    engine = Question.of(run, law, run.sigma).engine
     assert engine.memory == "none"
     low, high, rounding = differences(engine, run, observations(run), min_separation(3, 0.4))
     assert (np.abs([low, high]) <= rounding).all()
@@ -149,7 +150,7 @@ def test_decays_near_one_take_few_nodes():
     x = np.random.default_rng(0).standard_normal((300, 7))
     for decay in (0.99, 0.9999, 0.999999):
         run = Mechanism.of(LambdaCGD(300, decay), noise_multiplier=20.0)
-        engine = Likelihood.of(run, correlated.Poisson(0.02).automaton(300))
+        engine = Likelihood(run, correlated.Poisson(0.02).automaton(300), run.memory)
         low, high = (engine.log_ratio(run.fields(x.copy()), above=above) for above in (False, True))
         assert (low < high).all()
         assert engine._nodes.size < 130
@@ -201,7 +202,7 @@ def test_reference_log_likelihoods():
         (30, 0.8, 1.5, correlated.BallsInBins(6), -2.7154045792271, 0.02),
     ):
         run = ar1(T, decay, sigma)
-        engine, a = Likelihood.of(run, sampler.automaton(T)), run.fields(sine(T))
+        engine, a = Likelihood(run, sampler.automaton(T), run.memory), run.fields(sine(T))
         assert engine.log_ratio(a, above=False)[0] <= value <= engine.log_ratio(a)[0]
         assert engine.log_ratio(a)[0] <= value + width, (T, sampler)
 

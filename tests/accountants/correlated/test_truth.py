@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from _correlated_runs import price
 from _integrals import divergence, independent, log_ratios, patterns
 from scipy.special import logsumexp
 from scipy.stats import beta
@@ -60,7 +61,7 @@ def removing_by_enumeration(strategy, rate, sigma, epsilons, rng):
 def test_ten_rounds_against_all_patterns(run, delta):
     rate, sigma = 0.05, 1.5
     asked = {"noise_multiplier": sigma, "delta": delta, "failure_probability": 1e-2 * delta}
-    found = correlated.epsilon(run, correlated.Poisson(rate), **asked, draws=8192, seed=1)
+    found = price(run, correlated.Poisson(rate), **asked, draws=8192, seed=1)
     assert found.label == "statistical with certified confidence"
     assert "Tilted" in found.method
     ends = float(found), found.lower

@@ -5,7 +5,7 @@ import math
 import closed_forms
 import numpy as np
 import pytest
-from _correlated_runs import plan_for
+from _correlated_runs import plan_for, price, revealed_delta
 from scipy.stats import norm
 
 from dpcal import accountants
@@ -40,11 +40,11 @@ def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
     printed = divergence(density(1), density(0))
     assert attacked > 10 * printed
     strategy = LambdaCGD(2, 0.5)
-    poisson = correlated.delta(
+    poisson = price(
         strategy, correlated.Poisson(r), noise_multiplier=sigma, epsilon=epsilon, seed=0
     )
     assert poisson.lower <= printed <= poisson
-    revealed = correlated.revealed_delta(
+    revealed = revealed_delta(
         strategy, correlated.FixedSize(10, 100), noise_multiplier=sigma, epsilon=epsilon
     )
     assert attacked <= revealed
@@ -56,8 +56,8 @@ def test_a_printed_noise_without_the_clipping_norm_protects_less():
     # C kappa. With the former the multiplier is kappa / C: at C = 4 the claim is missed.
     options = {"delta": 1e-3, "draws": 20_000, "seed": 0}
     strategy, sampler = LambdaCGD(20, 0.5), correlated.Poisson(0.1)
-    with_norm = correlated.epsilon(strategy, sampler, noise_multiplier=4.0, **options)
-    without = correlated.epsilon(strategy, sampler, noise_multiplier=4.0 / 4, **options)
+    with_norm = price(strategy, sampler, noise_multiplier=4.0, **options)
+    without = price(strategy, sampler, noise_multiplier=4.0 / 4, **options)
     assert without.lower > 3 * with_norm.upper
     # The plan's noise is in units of its clipping norm, whatever that is.
     events_of = {
@@ -115,7 +115,7 @@ def test_corrected_closed_forms_bound_what_accountants_say():
             sigmas[relation] = sigma
         strategy = LambdaCGD(steps, decay)
         for sampler in (correlated.Poisson(r), correlated.FixedSize(round(1000 * r), 1000)):
-            revealed = correlated.revealed_delta(
+            revealed = revealed_delta(
                 strategy, sampler, noise_multiplier=sigmas["replace-special"], epsilon=epsilon
             )
             assert revealed <= delta

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from _built_plans import _read, plan_of, query
-from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for
+from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for, price as price_of
 from _recording import check_promises
 from scipy.stats import norm
 
@@ -120,7 +120,7 @@ def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
     asked = {"noise_multiplier": query.noise_multiplier, "failure_probability": failure}
     asked |= {"delta": 1e-2 - (correlation.confirmations - 1) * failure}
     asked |= {"draws": correlation.draws, "seed": correlation.seed}
-    direct = correlated.epsilon(correlation.strategy, correlated.Poisson(0.1), **asked)
+    direct = price_of(correlation.strategy, correlated.Poisson(0.1), **asked)
     assert price == direct
     assert price.neighboring_relation == "add-or-remove-one"
 
