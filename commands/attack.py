@@ -100,7 +100,7 @@ def attack(
 
 
 def _replay(train: Callable[[Any], Any], n: int, trials: int | None, seed: int | None) -> Answer:
-    search = {} if trials is None else {"trials": trials}
+    search: dict[str, Any] = {} if trials is None else {"trials": trials}
     X, y = dpcal.optim.attacks.random_table(n, _FEATURES, seed=seed)
     found = dpcal.optim.attacks.replay_table(train, X, y, seed=seed, **search)
     holds = all(each.holds for each in found)
