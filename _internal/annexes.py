@@ -15,6 +15,7 @@ __getattr__, __dir__ = lazy.attributes(
     {
         "Correlation": "dpcal.calibrate.correlated.correlation",
         "LatticeStream": "dpcal.optim.boundary.lattice",
+        "Partitioned": "dpcal.optim.silos.partitioned",
         "Parts": "dpcal.optim.silos.parts",
         "by_partitions": "dpcal.optim.silos.parts",
         "grid_of": "dpcal.optim.boundary.lattice",

@@ -32,7 +32,7 @@ def attack(
     samples: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
-    seconds: float | None = None,
+    trials: int | None = None,
     plot: Path | None = None,
     **sizes: Any,
 ) -> Answer:
@@ -63,8 +63,8 @@ def attack(
         Confidence of the bounds, in (0, 1).
     seed
         Seed, to repeat an attack.
-    seconds
-        For replay: time in seconds for attacks on random neighbors.
+    trials
+        For replay: number of random neighbors (default: 8).
     plot
         For likelihood: picture file (.png or .svg) of the claimed and the attacked trade-off.
 
@@ -75,7 +75,7 @@ def attack(
     """
     of_one: dict[str, dict[str, Any]] = {
         "likelihood": {"plot": plot, "samples": samples},
-        "replay": {"run": run, "seconds": seconds},
+        "replay": {"run": run, "trials": trials},
     }
     for kind, given in of_one.items():
         for name, value in given.items():
@@ -83,7 +83,7 @@ def attack(
                 raise ValueError(f"{name} is for {kind}, got it with {attack}.")
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
     if run is not None:
-        return _replay(_function(run), validate.count(n=sizes["n"]), seconds or 0.0, seed)
+        return _replay(_function(run), validate.count(n=sizes["n"]), trials, seed)
     if plan is None:
         sampled = SampledRun(sampler=sampler, **sizes)
         sampled.known("n", "length")
@@ -93,15 +93,16 @@ def attack(
     else:
         told = dpcal.Plan.from_json(text_of(plan, "plan must be a readable file"))
     if attack == "replay":
-        return _replay(_optimizer(told), told.n, seconds or 0.0, seed)
+        return _replay(_optimizer(told), told.n, trials, seed)
     if attack == "canaries":
         return _canaries(told, how)
     return _likelihood(told, how | ({} if samples is None else {"samples": samples}), plot)
 
 
-def _replay(train: Callable[[Any], Any], n: int, seconds: float, seed: int | None) -> Answer:
+def _replay(train: Callable[[Any], Any], n: int, trials: int | None, seed: int | None) -> Answer:
+    search: dict[str, Any] = {} if trials is None else {"trials": trials}
     X, y = dpcal.optim.attacks.random_table(n, _FEATURES, seed=seed)
-    found = dpcal.optim.attacks.replay_table(train, X, y, seconds=seconds, seed=seed)
+    found = dpcal.optim.attacks.replay_table(train, X, y, seed=seed, **search)
     holds = all(each.holds for each in found)
     lines = [*map(str, found), "no violation found" if holds else "VIOLATIONS FOUND"]
     document = {"holds": holds, "replays": [each.to_dict() for each in found]}

@@ -211,7 +211,9 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
         """Return records as the estimator takes them; scikit-learn checks all else."""
         (X,) = opened(X)
-        table: Table = checked(self, X, numbers_of=self._numbers_of, reset=reset)
+        # A fit needs two records: noise hides everything about a single one.
+        least = 2 if reset else 1
+        table: Table = checked(self, X, numbers_of=self._numbers_of, reset=reset, least=least)
         return table
 
     def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:

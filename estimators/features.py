@@ -32,7 +32,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal._internal import annexes, validate
 from dpcal.accountants import events
@@ -40,7 +40,7 @@ from dpcal.errors import warn_caller
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import LEARN, Transformer, bounded
 from dpcal.estimators.queries import labels_of_columns
-from dpcal.estimators.reading import by_partitions, shaped, table_of
+from dpcal.estimators.reading import by_partitions, checked, shaped, table_of
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
 from dpcal.optim.objectives.placed import sample_of
 from dpcal.tables.bases import bins, bins_of, hats, waves
@@ -200,10 +200,7 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _places(self, X: Any, *, reset: bool) -> Table:
         """Return where in its bounds each number is, in [0, 1]; an ignored record has NaN."""
-        table = table_of(X, least=1, estimator=type(self).__name__)
-        validate_data(
-            self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
-        )
+        table = checked(self, X, numbers_of=table_of, reset=reset, least=1)
         low, high = bounded("bounds", self.bounds, table.shape[1])
         # Halves first: the difference of two large ends could overflow.
         return np.asarray(

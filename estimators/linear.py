@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpcal._internal import validate
 from dpcal.calibrate import Plan, Query
@@ -35,7 +35,7 @@ from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
 from dpcal.estimators.bounds import BoundedEstimator, scaled
 from dpcal.estimators.queries import Pairs, labels_query
-from dpcal.estimators.reading import real_cells, shaped
+from dpcal.estimators.reading import checked, real_cells, shaped
 from dpcal.estimators.scores import PrivateAccuracy, PrivateR2
 from dpcal.optim.linear_fit import (
     RELEASES,
@@ -80,11 +80,7 @@ class LinearModel(BoundedEstimator):
 
     def _new(self, X: ArrayLike) -> Table:
         """Return new records as finite float64; a cell that is no finite number is refused."""
-        # A single text makes a column of texts, which is then no reason to refuse all records.
-        given = np.asarray(X, dtype=object) if hasattr(X, "columns") else X
-        table: Table = shaped(real_cells(given), least=1, estimator=type(self).__name__)
-        named = X if hasattr(X, "columns") else table
-        validate_data(self, named, skip_check_array=True, reset=False)
+        table: Table = checked(self, X, numbers_of=_cells_of, reset=False, least=1)
         if not np.isfinite(table).all():
             raise ValueError(
                 "Input X contains NaN, infinity, or cells that do not convert to numbers."
@@ -155,6 +151,14 @@ class LinearModel(BoundedEstimator):
                 told.ledgers.append(result.ledger)
                 told.complete, told.plan, w = result.complete, whole(result.plan), result.w
         return w, int(plan.parameters["steps"] or 0)
+
+
+def _cells_of(X: Any, *, least: int, estimator: str) -> Table:
+    """Return records as float64; infinities stay, and a cell that is no number is NaN."""
+    # A single text makes a column of texts, which is then no reason to refuse all records.
+    given = np.asarray(X, dtype=object) if hasattr(X, "columns") else X
+    table: Table = shaped(real_cells(given), least=least, estimator=estimator)
+    return table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

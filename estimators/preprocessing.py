@@ -31,7 +31,6 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal._internal import validate
-from dpcal.calibrate import Query
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import BoundedEstimator, Transformer, bounded, scaled
 from dpcal.estimators.queries import Pairs, choices_query
@@ -54,12 +53,18 @@ class ByColumn(OneToOneFeatureMixin, Transformer, BoundedEstimator):  # type: ig
     """An estimator that transforms each column by itself, within its bounds."""
 
     @contextmanager
-    def _choosing(self, X: Any, query: Query) -> Iterator[PrivateChoices]:
-        """Answer a query about records that are moved to their bounds."""
+    def _choosing(
+        self, X: Any, name: str, *, answers: int, max_norm: float = 0.5
+    ) -> Iterator[tuple[PrivateChoices, Table]]:
+        """Choose among numbers of each column, in so many answers about records in their bounds.
+
+        Also yields the bounds of each column, shape (n_features, 2).
+        """
         low, high = self._ends(X.shape[1])
+        query = choices_query(name, *self._target(), answers, max_norm)
         inside = by_row(lambda rows: np.clip(rows, low, high), X)
         with self._asking(self._plan(len(X), query)) as told:
-            yield told.choices(inside)
+            yield told.choices(inside), np.column_stack([low, high])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,10 +208,8 @@ class SimpleImputer(ByColumn):
         n, d = X.shape
         cells = self._cells(X)
         if self.strategy == "median":
-            query = choices_query("medians", *self._target(), d)
-            ends = np.transpose(self._ends(d))
-            with self._choosing(cells, query) as choices:
-                found = [choices.medians(j, ends[j], query.name) for j in range(d)]
+            with self._choosing(cells, "medians", answers=d) as (choices, ends):
+                found = [choices.medians(j, ends[j], "medians") for j in range(d)]
             self.statistics_ = np.concatenate(found)
             return self
         middle, half = self._box(d)
@@ -290,16 +293,15 @@ class QuantileTransformer(ByColumn):
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         d = X.shape[1]
-        ends = np.transpose(self._ends(d))
         validate.choice(LAWS, output_distribution=self.output_distribution)
         levels = (validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
-        query, columns = choices_query("medians", *self._target(), levels * d), []
-        with self._choosing(X, query) as choices:
+        columns = []
+        with self._choosing(X, "medians", answers=levels * d) as (choices, ends):
             for column, cuts in enumerate(ends):
                 for _ in range(levels):
-                    middles = choices.medians(column, cuts, query.name)
+                    middles = choices.medians(column, cuts, "medians")
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
         self.quantiles_ = np.column_stack(columns)
@@ -360,12 +362,11 @@ class Clipper(ByColumn):
         return False
 
     def _learn(self, X: Table, *, first: bool) -> Self:
-        d = X.shape[1]
-        ends, shares = np.transpose(self._ends(d)), _pair(self.quantiles)
-        query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
-        with self._choosing(X, query) as choices:
+        d, shares = X.shape[1], _pair(self.quantiles)
+        asked = self._choosing(X, "quantiles", answers=2 * d, max_norm=1.0)
+        with asked as (choices, ends):
             found = [
-                [choices.quantiles(j, ends[j], query.name, share)[0] for share in shares]
+                [choices.quantiles(j, ends[j], "quantiles", share)[0] for share in shares]
                 for j in range(d)
             ]
         self.quantiles_ = np.sort(np.transpose(found), axis=0)

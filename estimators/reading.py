@@ -49,22 +49,25 @@ def by_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     return answered
 
 
-def checked(estimator: Any, X: Any, *, numbers_of: Callable[..., Any], reset: bool) -> Any:
+def checked(
+    estimator: Any, X: Any, *, numbers_of: Callable[..., Any], reset: bool, least: int
+) -> Any:
     """Return records as a function gives them, after scikit-learn's checks of their columns.
 
     Parameters
     ----------
     estimator
-        Its ``fit`` sets the columns, if ``reset``, and its other methods need the same ones. A fit
-        needs two records: noise hides everything about a single one.
+        Its ``fit`` sets the columns, if ``reset``, and its other methods need the same ones.
     X
         Records here, or in partitions of a cluster.
     numbers_of
         Returns the table of some of them, such as :func:`numbers_in`.
     reset
         Whether this is a fit.
+    least
+        Least number of records.
     """
-    name, least = type(estimator).__name__, 2 if reset else 1
+    name = type(estimator).__name__
     if is_placed(X):
         if len(X) < least:
             raise ValueError(

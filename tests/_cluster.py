@@ -1,6 +1,5 @@
 """Others' processes: a Dask cluster of two workers, and a silo whose owner trusts nobody."""
 
-import itertools
 import sys
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -28,10 +27,24 @@ def part(first, last, l2=0.01):
     return optim.Logistic(X[first:last], y[first:last], l2=l2, classes=[0, 1])
 
 
-def partitioned(client, *ends, timeout=60):
+def array_in_parts(rows, size):
+    """Return a Dask array with so many rows of an array in each partition."""
+    array = pytest.importorskip("dask.array")
+    return array.from_array(rows, chunks=(size, *rows.shape[1:]))
+
+
+def spans(*ends):
+    """Return the first and last records of partitions that end at some places."""
+    return array_in_parts(np.column_stack([(0, *ends), (*ends, N)]), 1)
+
+
+def made(span):
+    return part(*span[0])
+
+
+def partitioned(*ends, timeout=60):
     """Return all records in partitions that end at some places."""
-    spans = list(itertools.pairwise((0, *ends, N)))
-    return optim.Partitioned(client, [part] * len(spans), arguments=spans, timeout=timeout)
+    return optim.Partitioned(made, spans(*ends), timeout=timeout)
 
 
 @contextmanager
@@ -46,8 +59,8 @@ def two_workers(module, processes=True, number=2):
         cloudpickle.register_pickle_by_value(sys.modules[name])
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with (
-        distributed.LocalCluster(n_workers=number, processes=processes, **options) as made,
-        distributed.Client(made) as client,
+        distributed.LocalCluster(n_workers=number, processes=processes, **options) as cluster,
+        distributed.Client(cluster) as client,
     ):
         yield client
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpcal._ext.sums import grid_step
 from dpcal._internal import validate
@@ -41,7 +41,7 @@ from dpcal.optim.attacks.evidence import Evidence, evidence_of
 from dpcal.optim.attacks.rates import LowerBound, at_a_level, independent, together
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
-from dpcal.optim.objectives.arrays import Rows, Vector, parameters
+from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, trusted
 from dpcal.optim.registry import find
@@ -95,11 +95,6 @@ class Canaries(Objective):
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_losses`."""
         return np.asarray(self._signs[rows] * np.exp(np.minimum(w[rows], _LARGEST)) * _STEEP)
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the mean loss at ``w``, shape (n,). Not private."""
-        grown = np.exp(np.minimum(parameters(w, self.dimension), _LARGEST))
-        return float(self._signs @ grown) * _STEEP / self.n
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -36,7 +36,6 @@ This run refuses a label, and so reveals that a record has it:
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -164,7 +163,6 @@ def replay_table(
     row: int = 0,
     price: bool = True,
     trials: int = 8,
-    seconds: float = 0.0,
     seed: int | None = None,
 ) -> list[Replay]:
     """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`, and search for others.
@@ -172,11 +170,10 @@ def replay_table(
     ``run`` is called with ``(X, y)``. See :func:`dpcal.optim.attacks.replay` for it, ``price``,
     ``seed`` and the errors, and :func:`dpcal.optim.attacks.neighbours` for X, y and ``row``.
     ``trials`` is the number of random mixtures, at least 1, in addition to the neighbours of each
-    kind; more of them are tried until ``seconds`` >= 0 have passed. The label of a replay names the
-    kind and, for neighbours from the search, their changes. An error of the run on the unchanged
-    table is raised as it is.
+    kind. The label of a replay names the kind and, for neighbours from the search, their changes.
+    An error of the run on the unchanged table is raised as it is.
     """
-    until = time.monotonic() + validate.non_negative(seconds=seconds)
+    trials = validate.count(trials=trials)
     table = records(X).copy(), _roomy(y)
     recorded = partial(Recorded, run, seed=seed)
     whole = recorded(table, price=price)
@@ -191,7 +188,7 @@ def replay_table(
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch, so sums may differ; everything else must be the same.
     shown.append(whole.replayed(other, reach=math.inf, label="reordered"))
-    for change in _changes(table, row, validate.count(trials=trials), until, rng):
+    for change in _changes(table, row, trials, rng):
         shown.append(_least(whole, change))
     return shown
 
@@ -215,9 +212,7 @@ def _new_labels(y: NDArray[Any] | None) -> list[Any]:
     return ["(unseen)"] if y.dtype.kind == "U" else ["(unseen)", None]
 
 
-def _changes(
-    table: Table, row: int, trials: int, until: float, rng: np.random.Generator
-) -> Iterator[_Change]:
+def _changes(table: Table, row: int, trials: int, rng: np.random.Generator) -> Iterator[_Change]:
     """Yield a change of each kind to one row, and random mixtures in random rows."""
     X, y = table
     n, d = X.shape
@@ -237,8 +232,7 @@ def _changes(
     ]
     yield from (_Change(kind, row, cells) for kind, cells in kinds)
     pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
-    while trials > 0 or time.monotonic() < until:
-        trials -= 1
+    for _ in range(trials):
         columns = rng.permutation(d)[: rng.integers(1, d + 1)]
         mixed: dict[Any, Any] = {
             int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns

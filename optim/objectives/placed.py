@@ -1,8 +1,7 @@
 """Tables of records in memory or in partitions of a cluster: one way to compute with both.
 
-A table of one row a record is an array; or an object with ``applied`` and ``objective``, such as
-:class:`dpcal.optim.silos.parts.Parts`, which computes where its records are. A row of a result must
-depend only on the same row of the tables.
+A table of one row a record is an array, or :class:`dpcal.optim.silos.parts.Parts`, which computes
+where its records are. A row of a result must depend only on the same row of the tables.
 
 >>> from functools import partial
 >>> import numpy as np
@@ -53,8 +52,11 @@ def by_row(function: Callable[..., Any], *tables: Any) -> Any:
 
 def objective_of(make: Callable[..., Objective], *tables: Any) -> Objective:
     """Return the objective ``make(*tables)``; its records stay where the tables are."""
-    first = tables[0]
-    return first.objective(make, *tables[1:]) if is_placed(first) else make(*tables)
+    if not is_placed(tables[0]):
+        return make(*tables)
+    # Rows of one table are different records, also if they look alike.
+    partitioned: Objective = annexes.Partitioned(make, *tables, overlap="ignore")
+    return partitioned
 
 
 def sample_of(table: Any) -> Any:

@@ -23,7 +23,6 @@ epsilon <= 1.0000 for one record of one silo, all other records fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -96,7 +95,6 @@ def distributed_psgd(
     *,
     seed: Seed = None,
     on_lost: str = "stop",
-    executor: Executor | None = None,
     reset: str | None = None,
     initial: ArrayLike | None = None,
     callback: Callback | None = None,
@@ -124,9 +122,6 @@ def distributed_psgd(
     on_lost
         ``"stop"`` ends a run that loses a silo with the status ``"silo-lost"``; ``"continue"`` goes
         on with a fresh gradient of the others' mean.
-    executor
-        Any ``concurrent.futures.Executor`` that calls the silos; threads when omitted. Iterates do
-        not depend on it, nor on the number of workers.
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
     store
@@ -155,9 +150,7 @@ def distributed_psgd(
         silos, seed = [Silo(objective, store=store, seed=seed)], None
     else:
         silos = list(objective)
-    with SiloOracle(
-        silos, plan, seed=seed, on_lost=on_lost, executor=executor, overlap=overlap
-    ) as server:
+    with SiloOracle(silos, plan, seed=seed, on_lost=on_lost, overlap=overlap) as server:
         oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
         plain = walked(
             server,

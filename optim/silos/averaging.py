@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from functools import partial, reduce
 from typing import Any
@@ -69,9 +69,9 @@ def plan_of_silo(plan: Plan, n: int) -> Plan:
 
 def plans_of_silos(plan: Plan | Sequence[Plan], count: int) -> tuple[Plan, ...]:
     """Return a plan for each of so many silos, which differ in noise and target at most."""
-    plans = (plan,) * count if isinstance(plan, Plan) else tuple(plan)
+    plans = (plan,) * max(count, 1) if isinstance(plan, Plan) else tuple(plan)
     expected = plans[0].parameters.get("silos", 1) if plans else 0
-    if not count == len(plans) == expected:
+    if not 0 < count == len(plans) == expected:
         raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
     if any(_alike(other) != _alike(plans[0]) for other in plans[1:]):
         raise ValueError(
@@ -106,7 +106,8 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
     """Oracle of gradients and differences: the mean of the answers of silos.
 
     It refuses silos that differ in their dimension or regulariser, differ in number from the plan,
-    have fewer records than the plan, or share a record.
+    have fewer records than the plan, or share a record. Threads call all silos at once; if all are
+    in this process and have small batches, one is called after the other.
 
     Parameters
     ----------
@@ -115,9 +116,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
     plan
         Plan of the smallest silo. A larger one has larger batches in proportion, and its own plan.
         Or a plan for each silo, of :func:`dpcal.calibrate.silo_plans`.
-    executor
-        Calls the silos, all at once. When omitted, threads call them, or one silo is called after
-        the other if all are in this process and have small batches.
     seed
         Each objective has a child of it. Silos have the seeds of their owners; a seed next to silos
         is refused.
@@ -142,7 +140,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         *,
         seed: Seed = None,
         on_lost: str = "stop",
-        executor: Executor | None = None,
         overlap: str = "local",
     ) -> None:
         self._silos = _silos_of(silos, seed)
@@ -166,11 +163,8 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         self.alive = tuple(range(count))
         self.seed_given = any(getattr(each, "seed_given", False) for each in about)
         self.public = np.random.default_rng()
-        self._own = executor is None
-        self._executor = executor or ThreadPoolExecutor(count)
-        self._near = self._own and all(
-            type(each) is Silo and each.in_memory for each in self._silos
-        )
+        self._threads = ThreadPoolExecutor(count)
+        self._near = all(type(each) is Silo and each.in_memory for each in self._silos)
         for silo, own in zip(self._silos, self.plans, strict=True):
             silo.open(own)
 
@@ -214,7 +208,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         }
         size = self.plan.query(query).batch_size or self.plan.n
         if not (self._near and self.dimension * size < _WORK):
-            asked = {j: self._executor.submit(each).result for j, each in asked.items()}
+            asked = {j: self._threads.submit(each).result for j, each in asked.items()}
         answers = {}
         for j, answer in asked.items():
             with suppress(SiloLost):
@@ -241,8 +235,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         for j in self.alive:
             with suppress(SiloLost):
                 self._silos[j].close()
-        if self._own:
-            self._executor.shutdown()
+        self._threads.shutdown()
 
     def __exit__(self, *error: Any) -> None:
         self.close()

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import version
 from operator import methodcaller
 from typing import Any, Self
 
@@ -27,55 +26,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
-from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError, needing, reason_of
+from dpcal.errors import DpcalError
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses, trusted
+from dpcal.optim.silos.parts import Parts
 
-__all__ = ["Partitioned", "PartitionsLost", "check_cluster"]
+__all__ = ["Partitioned", "PartitionsLost"]
 
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
 
 _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
-
-
-def check_cluster(client: Any) -> None:
-    """Refuse a cluster if a worker has another version of this package, or no version.
-
-    Parameters
-    ----------
-    client
-        A ``distributed.Client``.
-
-    Raises
-    ------
-    MissingExtra
-        Without the package ``distributed``.
-    TypeError
-        If the client is not one of that package.
-    ValueError
-        If it has no workers, one has another version, or the cluster does not answer.
-    """
-    with needing("dask"):
-        from distributed import Client
-    if not isinstance(client, Client):
-        raise TypeError(f"client must be a distributed.Client, got {client!r}.")
-    here = version("dpcal")
-    try:
-        found = client.run(version, "dpcal")
-    except Exception as error:
-        raise ValueError(
-            f"client must be of a cluster whose workers answer and have dpcal {here}, got "
-            f"{type(error).__name__}: {reason_of(error)}."
-        ) from error
-    if not found:
-        raise ValueError("client must have workers, got a cluster with none.")
-    for worker, there in sorted(found.items()):
-        if there != here:
-            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
@@ -95,15 +58,14 @@ class Partitioned(Objective):
 
     Parameters
     ----------
-    client
-        A ``distributed.Client``; MissingExtra is raised if that package is not installed.
-    makers
-        A function for each partition that returns its :class:`Objective`, is called on a worker,
-        and gives the same records each time; all with the same parameters and regulariser.
-        Records are numbered through the partitions in their order.
-    arguments
-        Arguments of each maker: a tuple a partition. Dask futures in it (of chunks of an array, or
-        of parts of a data frame) become their values.
+    make
+        Function of a partition of each table that returns its :class:`Objective`. It is called on a
+        worker, and gives the same records each time; all objectives have the same parameters and
+        regulariser. Records are numbered through the partitions in their order.
+    records, *others
+        Dask arrays, data frames or series with the same partitions, computed on the cluster of the
+        ``distributed.Client`` in use. A row need not be a record: for example, ``make`` reads the
+        file that a row names.
     timeout
         Seconds > 0 after which partitions that do not answer count as lost, also where no worker is
         left to read them.
@@ -114,9 +76,12 @@ class Partitioned(Objective):
 
     Raises
     ------
+    MissingExtra
+        Without the package ``distributed``.
     ValueError
-        If there is no worker or no partition, a worker has another version of this package, a
-        partition is given twice, or partitions differ in an attribute that they must share.
+        If there is no client, no worker or no partition, a worker has another version of this
+        package, a partition is given twice, or partitions differ in an attribute that they must
+        share.
 
     Notes
     -----
@@ -130,35 +95,23 @@ class Partitioned(Objective):
 
     def __init__(
         self,
-        client: Any,
-        makers: Sequence[Callable[..., Objective]],
-        *,
-        arguments: Sequence[tuple[Any, ...]] | None = None,
+        make: Callable[..., Objective],
+        records: Any,
+        *others: Any,
         timeout: float = _PATIENCE,
         overlap: str = "refuse",
     ) -> None:
-        check_cluster(client)
-        from dask.base import tokenize
-        from distributed import wait
-
-        given = [()] * len(makers) if arguments is None else list(arguments)
-        if not len(makers) or len(given) != len(makers):
-            raise ValueError(
-                "makers must be one for each partition and at least one, with a tuple of arguments "
-                f"each, got {len(makers)} and {len(given)}."
-            )
         validate.choice(("refuse", "ignore"), overlap=overlap)
-        made = [(maker, *some) for maker, some in zip(makers, given, strict=True)]
-        _check_distinct(list(map(tokenize, made)))
-        self._client, self._timeout = client, validate.positive(timeout=timeout)
-        self._parts = [client.submit(_Part, *each, pure=False) for each in made]
-        asked = client.map(_facts, self._parts, pure=False)
-        wait(asked, timeout=self._timeout)
-        found = client.gather(asked)
-        self._prints, sizes, shared = zip(*found, strict=True)
+        self._timeout = validate.positive(timeout=timeout)
+        tables = (records, *others)
+        if not isinstance(records, Parts):
+            tables = tuple(Parts.of(*tables))
+        self._client = tables[0].client
+        self._parts = tables[0].mapped(partial(_Part, make), *tables[1:])
+        found = self._gathered(self._client.map(_facts, self._parts, pure=False))
+        self._prints, self._sizes, shared = zip(*found, strict=True)
         if overlap == "refuse":
-            # Partitions without records are equal, and count nothing twice.
-            _check_distinct([print_ if n else j for j, (print_, n, _) in enumerate(found)])
+            self._check_distinct()
         for j, other in enumerate(shared):
             if other != shared[0]:
                 raise ValueError(
@@ -169,33 +122,45 @@ class Partitioned(Objective):
         vars(self).update(zip(_SHARED, shared[0], strict=True))
         # A class that a user derived from this one is tested, whatever its partitions are.
         self.checked = type(self).checked and self.checked
-        self._ends = np.cumsum([0, *sizes])
-        self.n = int(self._ends[-1])
+        self.n = sum(self._sizes)
 
-    def _total(
-        self, how: str, kind: str, rows: Rows | None, at: tuple[Vector, ...], bound: float
-    ) -> Any:
+    def _check_distinct(self) -> None:
+        """Refuse a partition that is given twice: one with the records of an earlier one."""
+        # Partitions without records are equal, and count nothing twice.
+        marks = [print_ if self._sizes[j] else j for j, print_ in enumerate(self._prints)]
+        for j, mark in enumerate(marks):
+            first = marks.index(mark)
+            if first != j:
+                raise ValueError(
+                    "partitions must have records of their own, or these would count twice: "
+                    f"partition {j} is partition {first} again. Where different people look alike, "
+                    "say so with overlap='ignore'."
+                )
+
+    def _total(self, how: str, kind: str, rows: Rows, at: tuple[Vector, ...], bound: float) -> Any:
         """Query every partition that has some of the rows, and add the results."""
-        each: dict[int, Rows | None]
-        if rows is None or isinstance(rows, AllRows):
-            each = dict.fromkeys(range(len(self._parts)))
-        else:
-            ordered = np.sort(rows)
-            cuts = np.searchsorted(ordered, self._ends)
-            asked = [j for j in range(len(self._parts)) if cuts[j] < cuts[j + 1]] or [0]
-            each = {j: ordered[cuts[j] : cuts[j + 1]] - self._ends[j] for j in asked}
+        each: dict[int, Any] = dict(enumerate(map(AllRows, self._sizes)))
+        if not isinstance(rows, AllRows):
+            ordered, ends = np.sort(rows), np.cumsum([0, *self._sizes])
+            cuts = np.searchsorted(ordered, ends)
+            asked = [j for j in each if cuts[j] < cuts[j + 1]] or [0]
+            each = {j: ordered[cuts[j] : cuts[j + 1]] - ends[j] for j in asked}
         calls = {j: (_sum, how, kind, some, bound, *at) for j, some in each.items()}
         return sum(self._answers(calls))
 
-    def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """Return the results of functions of the partitions' objectives, in the order of calls."""
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Return the results of futures that are done in time."""
         from distributed import wait
 
+        wait(futures, timeout=self._timeout)
+        found: list[Any] = self._client.gather(futures)
+        return found
+
+    def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        """Return the results of functions of the partitions' objectives, in the order of calls."""
+        parts, given = [self._parts[j] for j in calls], zip(*calls.values(), strict=True)
         try:
-            parts = [self._parts[j] for j in calls]
-            asked = self._client.map(_asked, parts, *zip(*calls.values(), strict=True), pure=False)
-            wait(asked, timeout=self._timeout)
-            found = self._client.gather(asked)
+            found = self._gathered(self._client.map(_asked, parts, *given, pure=False))
         except Exception as error:  # of the transport, or of a maker that is called again
             why = str(error).rstrip(".") or type(error).__name__
             raise PartitionsLost(
@@ -223,32 +188,20 @@ class Partitioned(Objective):
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        total = float(self._total("clipped", "losses", None, (w,), math.inf)[0])
+        total = float(self._total("clipped", "losses", AllRows.of(self.n), (w,), math.inf)[0])
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: two whole sums, which do not depend on the partitions."""
         state = hashlib.blake2b(digest_size=32)
-        for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            state.update(self._total("whole", "gradients", None, (w,), 1.0).tobytes())
+        for w in self._places():
+            state.update(self._total("whole", "gradients", AllRows.of(self.n), (w,), 1.0).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
         calls = dict.fromkeys(range(len(self._parts)), (methodcaller("fingerprints", key),))
         return [each for some in self._answers(calls) for each in some]
-
-
-def _check_distinct(marks: Sequence[Hashable]) -> None:
-    """Refuse a partition that is given twice: one with the mark of an earlier one."""
-    for j, mark in enumerate(marks):
-        first = marks.index(mark)
-        if first != j:
-            raise ValueError(
-                "partitions must have records of their own, or these would count twice: partition "
-                f"{j} is partition {first} again. Where different people look alike, say so with "
-                "overlap='ignore'."
-            )
 
 
 class _Part:
@@ -286,10 +239,7 @@ def _asked(
         return part.print_, None, error
 
 
-def _sum(
-    objective: Objective, how: str, kind: str, rows: Rows | None, bound: float, *at: Vector
-) -> Any:
+def _sum(objective: Objective, how: str, kind: str, rows: Any, bound: float, *at: Vector) -> Any:
     """Return a sum of gradients or losses, in whole steps or in doubles."""
-    rows = everyone(objective.n) if rows is None else rows
     ask = gradients if kind == "gradients" else losses
-    return getattr(ask(objective, rows, *at), how)(bound)
+    return getattr(ask(objective, np.asarray(rows), *at), how)(bound)

@@ -14,18 +14,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.errors import needing
+from dpcal.errors import needing, reason_of
 from dpcal.optim.objectives.arrays import digest_of
-from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.domains import counted, counted_together
-from dpcal.optim.silos.partitioned import Partitioned, check_cluster
 
-__all__ = ["Parts", "by_partitions", "client_in_use", "sample_of"]
+__all__ = ["Parts", "by_partitions", "sample_of"]
 
 Make = Callable[..., Any]
 
@@ -46,7 +45,7 @@ class Parts:
     def __init__(
         self, client: Any, futures: Sequence[Any], sizes: Sequence[int], empty: Any
     ) -> None:
-        self._client, self._futures, self._sizes = client, futures, sizes
+        self.client, self._futures, self._sizes = client, futures, sizes
         self.empty = empty
 
     @classmethod
@@ -56,12 +55,11 @@ class Parts:
         Raises
         ------
         ValueError
-            If there is no client, a worker has another version of this package, one of them is not
-            a Dask collection, their partitions differ, a partition has other columns than the
-            whole, or there is no record.
+            If there is no client, no worker, or a worker with another version of this package; if
+            one of them is not a Dask collection, their partitions differ, a partition has other
+            columns than the whole, or there is no record.
         """
-        client = client_in_use()
-        check_cluster(client)
+        client = _client_in_use()
         cuts = [_delayed(each) for each in collections]
         if len({len(cut) for cut in cuts}) > 1:
             raise ValueError(
@@ -103,38 +101,31 @@ class Parts:
         """Shape of the whole table."""
         return (len(self), *self.empty.shape[1:])
 
-    def _mapped(self, function: Make, *others: Parts) -> list[Any]:
-        """Return ``function(self, *others)`` of each partition, computed on the workers."""
+    def mapped(self, function: Make, *others: Parts) -> list[Any]:
+        """Return futures of ``function(self, *others)`` of each partition, on the workers."""
         tables = [table._futures for table in (self, *others)]
-        futures: list[Any] = self._client.map(partial(_quietly, function), *tables, pure=False)
+        futures: list[Any] = self.client.map(partial(_quietly, function), *tables, pure=False)
         return futures
 
     def applied(self, function: Make, *others: Parts) -> Parts:
         """Return the table ``function(self, *others)``; its rows depend only on the same rows."""
         empty = _quietly(function, self.empty, *(other.empty for other in others))
-        return Parts(self._client, self._mapped(function, *others), self._sizes, empty)
-
-    def objective(self, make: Callable[..., Objective], *others: Parts) -> Partitioned:
-        """Return the objective ``make(self, *others)`` of the records where they are."""
-        tables = zip(*(table._futures for table in (self, *others)), strict=True)
-        makers = [make] * len(self._sizes)
-        # Rows of one table are different records, also if they look alike.
-        return Partitioned(self._client, makers, arguments=list(tables), overlap="ignore")
+        return Parts(self.client, self.mapped(function, *others), self._sizes, empty)
 
     def counted(
         self, column: int | None = None, known: Parts | None = None
     ) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """Return different labels in sort order, and how many known records have each."""
         count = partial(_counted, column)
-        return counted_together(self._client.gather(self._mapped(count, *[known] if known else [])))
+        return counted_together(self.client.gather(self.mapped(count, *[known] if known else [])))
 
     def column(self, number: int) -> NDArray[Any]:
         """Return a column of all records, 8 bytes each, in memory here."""
-        return np.concatenate(self._client.gather(self._mapped(partial(_column, number))))
+        return np.concatenate(self.client.gather(self.mapped(partial(_column, number))))
 
     def digest(self) -> bytes:
         """Return bytes that depend on all records; a secret, like the records."""
-        found = self._client.gather(self._mapped(_digest))
+        found = self.client.gather(self.mapped(_digest))
         return hashlib.blake2b(b"".join(found), digest_size=32).digest()
 
 
@@ -157,20 +148,35 @@ def _digest(rows: NDArray[Any]) -> bytes:
     return digest_of(rows if rows.dtype.kind in "biuf" else rows.astype(str))
 
 
-def client_in_use() -> Any:
+def _client_in_use() -> Any:
     """Return the client of the cluster that collections are computed on.
 
-    ValueError is raised if there is none, and MissingExtra without the package.
+    ValueError is raised if there is none, or its cluster has no workers, does not answer, or has a
+    worker with another version of this package; and MissingExtra without the package.
     """
     with needing("dask"):
         from distributed import get_client
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         raise ValueError(
             "a Dask collection needs a cluster that holds its records: make a distributed.Client "
             "first, got none."
         ) from None
+    here = version("dpcal")
+    try:
+        found = client.run(version, "dpcal")
+    except Exception as error:
+        raise ValueError(
+            f"the cluster must have workers that answer and have dpcal {here}, got "
+            f"{type(error).__name__}: {reason_of(error)}."
+        ) from error
+    if not found:
+        raise ValueError("the cluster must have workers, got one with none.")
+    for worker, there in sorted(found.items()):
+        if there != here:
+            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
+    return client
 
 
 def _delayed(collection: Any) -> list[Any]:

@@ -110,7 +110,7 @@ def test_partitions_that_do_not_fit_are_refused_in_a_sentence(client, monkeypatc
         made("scaler").fit(array.zeros((0, D)))
     with pytest.raises(ValueError, match="needs 2 records at least, got 1"):
         made("scaler").fit(array.zeros((1, D)))
-    told, home = "dpcal.optim.silos.partitioned.version", get_ident()
+    told, home = "dpcal.optim.silos.parts.version", get_ident()
     monkeypatch.setattr(told, lambda name: "9.1" if get_ident() == home else "9.0")
     with pytest.raises(
         ValueError, match=r"workers must have dpcal 9\.1, as here, got 9\.0 on inproc"

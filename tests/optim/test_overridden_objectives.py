@@ -5,15 +5,13 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from _cluster import two_workers
+from _cluster import array_in_parts, two_workers
 
 from dpcal import optim
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import DpcalError
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Contributions
-
-CLIENT = []
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,8 @@ def client():
 @pytest.fixture
 def started(request, name):
     """Start the workers that hold partitions, for a family that has them."""
-    CLIENT[:] = [request.getfixturevalue("client")] if name == "Partitioned" else []
+    if name == "Partitioned":
+        request.getfixturevalue("client")
 
 
 def pairs(X):
@@ -36,10 +35,6 @@ def pairs(X):
         return (A @ y)[:, np.newaxis] * A, (A @ x)[:, np.newaxis] * A
 
     return gradients
-
-
-def part(X, y):
-    return optim.Squared(X, y)
 
 
 def minimax(cls, X, **more):
@@ -69,9 +64,7 @@ FAMILIES = {
     ),
     "Minimax": minimax,
     "Partitioned": lambda cls, X: cls(
-        CLIENT[0],
-        [part, part],
-        arguments=[(X[rows], Y[rows].astype(float)) for rows in (slice(15), slice(15, N))],
+        optim.Squared, array_in_parts(X, 15), array_in_parts(Y.astype(float), 15)
     ),
 }
 CHANGED = X.copy()

@@ -5,7 +5,7 @@ While another cluster is open in the same process, Dask may ask the worker of th
 
 import numpy as np
 import pytest
-from _cluster import N, part, partitioned, table, two_workers
+from _cluster import N, made, part, partitioned, spans, table, two_workers
 from _tree import program
 
 from dpcal import calibrate, optim
@@ -31,7 +31,7 @@ def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
             optim.replaying(),  # the same runs, several times
         ):
             assert len(client.scheduler_info(n_workers=-1)["workers"]) == workers
-            each = partitioned(client, *ends)
+            each = partitioned(*ends)
             assert (each.n, each.dimension, each.l2) == (N, 4, 0.01)
             assert each.loss(w) == pytest.approx(here.loss(w))
             assert each.gradient(w) == pytest.approx(here.gradient(w))
@@ -56,39 +56,36 @@ def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
 
 
 def test_partitions_must_be_alike_and_each_be_given_once():
-    with two_workers(__name__, processes=False) as client:
-        made = optim.Partitioned
-        with pytest.raises(ValueError, match="the same dimension, l2"):
-            made(client, [part] * 2, arguments=[(0, 450, 0.1), (450, N, 0.2)])
-        with pytest.raises(ValueError, match="at least one"):
-            made(client, [])
-        with pytest.raises(TypeError, match="client must be"):
-            made(None, [part])
-        with pytest.raises(ValueError, match="overlap must be one of"):
-            made(client, [part], arguments=[(0, N)], overlap="all")
-        with pytest.raises(ValueError, match="partition 2 is partition 0 again"):
-            made(client, [part] * 3, arguments=[(0, 300), (300, 900), (0, 300)])
-        # The same records by another way: a chunk scattered twice, another maker, other words.
+    array = pytest.importorskip("dask.array")
+    with two_workers(__name__, processes=False):
         X, y = table()
-        twice = [client.scatter([(X[:300], y[:300])], hash=False)[0] for _ in range(2)]
-        assert twice[0].key != twice[1].key
+        with pytest.raises(ValueError, match="the same dimension, l2"):
+            optim.Partitioned(lambda span: part(*span[0], l2=float(span[0, 1])), spans(450))
+        with pytest.raises(ValueError, match="must be Dask data frames, series or arrays"):
+            optim.Partitioned(optim.Squared, X, y)
+        with pytest.raises(ValueError, match="overlap must be one of"):
+            optim.Partitioned(made, spans(), overlap="all")
+        with pytest.raises(ValueError, match="partition 2 is partition 0 again"):
+            optim.Partitioned(made, array.concatenate([spans(300), spans(300)[:1]]))
+        # The same records by another way: other rows, and other makers of them.
+        twice = array.from_array(np.concatenate([X[:300], X[:300]]), chunks=(300, 3))
+        names = array.from_array(np.array([0, 1]), chunks=1)
 
-        def of_chunk(chunk):
-            return optim.Logistic(*chunk, l2=0.01, classes=[0, 1])
+        def of_rows(rows):
+            return optim.Logistic(rows, rows[:, 0] > 0, l2=0.01, classes=[0, 1])
 
-        for makers, arguments in (
-            ([of_chunk, of_chunk], [(each,) for each in twice]),
-            ([part, lambda first, last: part(first, last)], [(0, 300)] * 2),
-            ([part] * 2, [(0, 300), (0, 300, 0.01)]),
-        ):
+        def of_name(name):
+            return part(0, 300) if name[0] else part(*[0, 300], 0.01)
+
+        for make, records in ((of_rows, twice), (of_name, names)):
             with pytest.raises(ValueError, match="partition 1 is partition 0 again"):
-                made(client, makers, arguments=arguments)
-            assert made(client, makers, arguments=arguments, overlap="ignore").n == 600
+                optim.Partitioned(make, records)
+            assert optim.Partitioned(make, records, overlap="ignore").n == 600
 
 
 def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
     with two_workers(__name__, processes=False) as client:
-        whole = partitioned(client, 300, 600, timeout=5)
+        whole = partitioned(300, 600, timeout=5)
 
         def close(progress):
             if progress.step == 2:

@@ -2,9 +2,10 @@
 
 import os
 import signal
+from functools import partial
 
 import pytest
-from _cluster import N, part, partitioned, two_workers
+from _cluster import N, part, partitioned, spans, two_workers
 
 from dpcal import calibrate, optim
 from dpcal.optim.silos import PartitionsLost
@@ -12,12 +13,13 @@ from dpcal.optim.silos import PartitionsLost
 PLAN = calibrate.dpsgd(n=N, batch_size=60, steps=12, epsilon=2.0, delta=1e-6, max_norm=1.0)
 
 
-def rotten(first, last, mark):
+def rotten(folder, span):
     """The second time other records."""
-    changed = os.path.exists(mark)
-    with open(mark, "w"):
-        pass
-    return part(first - changed, last - changed)
+    first, last = span[0]
+    mark = folder / str(first)
+    changed = mark.exists()
+    mark.touch()
+    return part(first + (not changed), last - changed)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +45,9 @@ def killing(client, number, step):
 @pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.study), 2])
 def test_killed_workers_change_no_bit_and_no_entry(client, number):
     """One of two workers, and both, which start again."""
-    broken = partitioned(client, 300, 600)
+    broken = partitioned(300, 600)
     with optim.replaying():  # the same seed and plan once more, to compare
-        whole = optim.run(partitioned(client, 450), PLAN, seed=9)
+        whole = optim.run(partitioned(450), PLAN, seed=9)
         found = optim.run(broken, PLAN, seed=9, **killing(client, number, 3))
     assert found.complete
     assert (found.w == whole.w).all()
@@ -55,10 +57,9 @@ def test_killed_workers_change_no_bit_and_no_entry(client, number):
 
 @pytest.mark.slow
 def test_other_records_than_before_end_the_run_with_a_true_ledger(client, tmp_path):
-    arguments = [(1, 450, str(tmp_path / "read")), (450, N, str(tmp_path / "other"))]
     client.wait_for_workers(2, timeout=60)
-    broken = optim.Partitioned(client, [rotten] * 2, arguments=arguments, timeout=60)
-    plan = calibrate.dpsgd(n=N - 1, batch_size=60, steps=12, epsilon=2.0, delta=1e-6)
+    broken = optim.Partitioned(partial(rotten, tmp_path), spans(450), timeout=60)
+    plan = calibrate.dpsgd(n=N - 2, batch_size=60, steps=12, epsilon=2.0, delta=1e-6)
     with pytest.raises(PartitionsLost, match="with other records") as caught:
         optim.run(broken, plan, **killing(client, 1, 2))
     # The third was asked, and not answered.
