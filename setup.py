@@ -81,6 +81,7 @@ HEADERS = {
     "gradients": ["_ext/rows.h"],
     "losses": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],
+    "sums": ["_ext/steps.h"],
 }
 
 

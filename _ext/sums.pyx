@@ -26,8 +26,6 @@ asked to clip to a bound that is shorter by as much. The steps are powers of two
 
 from libc.math cimport NAN, fabs, frexp, ldexp, rint, sqrt
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
-
 from dpcal._ext.discrete cimport DiscreteTable, factors_covering
 from dpcal._ext.gradients cimport Batch, ClippedSum
 from dpcal._ext.keyed cimport bits_of
@@ -38,6 +36,18 @@ from dpcal._ext.gradients import aligned_zeros
 
 cdef extern from *:
     ctypedef long long wide "__int128"
+
+cdef extern from "steps.h":
+    void add_singles "dpcal_add_singles"(
+        const float* table, int64_t m, int64_t d, const double* factors, double* total
+    ) noexcept nogil
+    void add_doubles "dpcal_add_doubles"(
+        const double* table, int64_t m, int64_t d, const double* factors, double* total
+    ) noexcept nogil
+    void steps_loop "dpcal_in_steps"(double* sums, int64_t d) noexcept nogil
+    void units_loop "dpcal_in_units"(
+        int64_t* total, int64_t d, const int64_t* noise, double step, double size
+    ) noexcept nogil
 
 cdef enum:
     MOST_SQUARES = 1 << 20  # squares of numbers up to 2^52 that fit in a sum
@@ -244,16 +254,55 @@ def whole_norm(const int64_t[::1] total not None, const double[::1] steps not No
     return root_of(squares)
 
 
-def in_units(int64_t[::1] total not None, double step, double size):
-    """Return whole steps in the units of the answer, over a size > 0, in the memory of ``total``.
+def in_steps(double[::1] sums not None):
+    """Return sums below 2^62, in steps of a grid, rounded towards zero, as whole numbers.
 
-    It must not be used again.
+    The result is in the memory of ``sums``, which must not be used again.
     """
-    cdef double value
-    cdef Py_ssize_t j
-    for j in range(total.shape[0]):
-        value = total[j] * step / size
-        memcpy(&total[j], &value, sizeof(double))
+    if sums.shape[0]:
+        steps_loop(&sums[0], sums.shape[0])
+    return np.asarray(sums).view(np.int64)
+
+
+def add_scaled(table, factors, double[::1] total not None):
+    """Add rows of a table in single or double precision, times factors, to a total in doubles.
+
+    Parameters
+    ----------
+    table, factors
+        Arrays of shapes (m, d) and (m,), the factors in doubles.
+    total
+        Shape (d,), in place: each of its numbers gets m products, which are rounded once or twice.
+    """
+    cdef const double[::1] shares = factors
+    cdef const float[:, ::1] singles
+    cdef const double[:, ::1] doubles
+    cdef Py_ssize_t m = shares.shape[0], d = total.shape[0]
+    if table.shape != (m, d):
+        raise ValueError(f"table must have shape {(m, d)}, got {table.shape}.")
+    if not m or not d:
+        return
+    if table.dtype == np.float32:
+        singles = table
+        add_singles(&singles[0, 0], m, d, &shares[0], &total[0])
+    else:
+        doubles = table
+        add_doubles(&doubles[0, 0], m, d, &shares[0], &total[0])
+
+
+def in_units(int64_t[::1] total not None, const int64_t[::1] noise, double step, double size):
+    """Return whole steps, plus noise if it is given, in the units of the answer, over a size > 0.
+
+    The result is in the memory of ``total``, which must not be used again.
+    """
+    cdef Py_ssize_t d = total.shape[0]
+    cdef const int64_t* added = NULL
+    if noise is not None and noise.shape[0] != d:
+        raise ValueError(f"noise must have shape ({d},), got ({noise.shape[0]},).")
+    if d and noise is not None:
+        added = &noise[0]
+    if d:
+        units_loop(&total[0], d, added, step, size)
     return np.asarray(total).view(np.float64)
 
 

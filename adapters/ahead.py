@@ -36,6 +36,8 @@ class Ahead(StepwiseOracle):
 
     _noise: Future[NDArray[np.int64]] | None = None
     _thread: ThreadPoolExecutor | None = None
+    # One step's noise at a time: the thread begins with the next one after this one was added.
+    _drawn_in: NDArray[np.int64] | None = None
 
     def _take(self, rows: Rows) -> None:
         self._noise = None
@@ -48,13 +50,15 @@ class Ahead(StepwiseOracle):
             self._noise = self._thread.submit(self._drawn, query)
 
     def _drawn(self, query: Query) -> NDArray[np.int64]:
-        noise = np.zeros(self.dimension, dtype=np.int64)
-        self._mechanism.add_noise(noise, query, query.max_norm)
-        return noise
+        if self._drawn_in is None:
+            self._drawn_in = np.empty(self.dimension, dtype=np.int64)
+        self._drawn_in.fill(0)
+        self._mechanism.add_noise(self._drawn_in, query, query.max_norm)
+        return self._drawn_in
 
     def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
         noise, self._noise = self._noise, None
         if noise is None:
             return super()._noisy_mean(total, query, bound, **how)
-        total += noise.result()
-        return self._mechanism.mean(total, bound, query.expected_batch_size(self.plan.n))
+        size = query.expected_batch_size(self.plan.n)
+        return self._mechanism.mean(total, bound, size, noise.result())

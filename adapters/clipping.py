@@ -57,7 +57,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.sums import grid_step
+from dpcal._ext.sums import add_scaled, grid_step, in_steps
 from dpcal.adapters.sites import Site, Watch, booked_in
 from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
@@ -88,6 +88,8 @@ _NUMBERS = 1 << 23
 _CANCELLED = 64
 # Upper bounds on the underflow of squares: in doubles, and of many numbers in single precision.
 _LEAST, _LEAST_SINGLE = 2.0**-450, 2.0**-50
+# Doubles of a product that are in memory at a time: 1 MB.
+_CACHED = 1 << 17
 # The longest vector whose norm is taken in single precision.
 _LONGEST = 1 << 14
 # Added to norms by automatic clipping: it keeps the scale of small gradients (Bu et al. 2023).
@@ -170,7 +172,7 @@ class _Weight:
         rows = [use.site.rows for use in self._uses]
         if all(rows):
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
-            return _Rows(left.double(), right, self._shape)
+            return _Rows(left.double(), right)
         for k in np.flatnonzero(rows):
             left, right = pairs[k]
             chosen = functional.one_hot(right, self._shape[0]).to(left.dtype)
@@ -181,7 +183,7 @@ class _Weight:
         if self._formed:
             formed = left.permute(0, 2, 3, 1) @ right.transpose(1, 2)
             return _Table(formed.flatten(1))
-        return _Products(left.to(torch.double, copy=True), right.double(), self._with_bias)
+        return _Products(left, right, self._with_bias)
 
 
 class _Bias:
@@ -217,8 +219,8 @@ class _Term(Protocol):
     def squares(self) -> Tensor:
         """Return squared norms in doubles, shape (m,), or more: see the module."""
 
-    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
-        """Return the sum of gradients times factors, shape (m,), in doubles, by parameter."""
+    def add(self, factors: Tensor, *totals: Tensor) -> None:
+        """Add gradients times factors, shape (m,), to a total in doubles for each parameter."""
 
 
 @dataclass
@@ -228,14 +230,14 @@ class _Table:
     values: Tensor
 
     def squares(self) -> Tensor:
-        size = self.values.shape[1]
-        if self.values.dtype != torch.float32 or size > _LONGEST:
-            return self.values.double().norm(dim=1).add_(_LEAST).square_()
-        norms = self.values.norm(dim=1).double()
-        return norms.mul_(1 + (size + 2) * _SINGLE).add_(_LEAST_SINGLE).square_()
+        return _lengths(self.values).square_()
 
-    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
-        return (factors @ self.values.double(),)
+    def add(self, factors: Tensor, *totals: Tensor) -> None:
+        total = totals[0].flatten()
+        if factors.device.type == "cpu":
+            add_scaled(self.values.contiguous().numpy(), factors.numpy(), total.numpy())
+        else:
+            total += factors @ self.values.double()
 
 
 @dataclass
@@ -244,7 +246,6 @@ class _Rows:
 
     signal: Tensor
     index: Tensor
-    shape: tuple[int, ...]
 
     def squares(self) -> Tensor:
         same = self.index.unsqueeze(1) == self.index.unsqueeze(2)
@@ -253,16 +254,15 @@ class _Rows:
         _, T, width = self.signal.shape
         return _up(products, width + T * T, mass)
 
-    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
-        total = torch.zeros(self.shape, dtype=torch.double, device=factors.device)
+    def add(self, factors: Tensor, *totals: Tensor) -> None:
         added = self.signal * factors.reshape(-1, 1, 1)
-        return (total.index_add_(0, self.index.flatten(), added.flatten(0, 1)),)
+        totals[0].index_add_(0, self.index.flatten(), added.flatten(0, 1))
 
 
 class _Products:
     """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i).
 
-    Both are doubles. ``left`` is scaled in place, and is also the gradient by a bias.
+    ``left`` is also the gradient by a bias.
     """
 
     def __init__(self, left: Tensor, right: Tensor, with_bias: bool = False) -> None:
@@ -271,21 +271,37 @@ class _Products:
     def squares(self) -> Tensor:
         _, T, _, o = self.left.shape
         if T == 1:
-            lengths = [each.norm(dim=3).add_(_LEAST).square_() for each in (self.left, self.right)]
+            lengths = [_lengths(each).square_() for each in (self.left, self.right)]
             return (lengths[0] * (lengths[1] + self._with_bias)).sum((1, 2))
-        left, right = self.left.transpose(1, 2), self.right.transpose(1, 2)
+        left, right = (each.double().transpose(1, 2) for each in (self.left, self.right))
         left, right = left @ left.mT, right @ right.mT
         lengths = [each.diagonal(dim1=2, dim2=3).sqrt().add_(_LEAST) for each in (left, right)]
         mass = lengths[0].mul_(lengths[1]).sum(2)
         count = o + self.right.shape[3] + T * T
         return _up(left.mul_(right).sum((2, 3)), count, mass).sum(1)
 
-    def sums(self, factors: Tensor) -> tuple[Tensor, ...]:
-        left = self.left.mul_(factors.reshape(-1, 1, 1, 1))
-        if left.shape[2] > 1:
-            return (torch.einsum("mtgo,mtgi->goi", left, self.right),)
-        left, right = left.flatten(0, 2), self.right.flatten(0, 2)
-        return (left.T @ right, left.sum(0)) if self._with_bias else (left.T @ right,)
+    def add(self, factors: Tensor, *totals: Tensor) -> None:
+        groups = self.left.shape[2]
+        total = totals[0].view(groups, -1, self.right.shape[3])
+        # Doubles of a few records at a time stay in a processor's second cache.
+        size = max(1, _CACHED // (self.left[0].numel() + self.right[0].numel()))
+        for first in range(0, len(factors), size):
+            some = slice(first, first + size)
+            left = (self.left[some] * factors[some].reshape(-1, 1, 1, 1)).flatten(0, 1)
+            right = self.right[some].double().flatten(0, 1)
+            for k in range(groups):
+                total[k].addmm_(left[:, k].T, right[:, k])
+            if self._with_bias:
+                totals[1].add_(left.sum((0, 1)))
+
+
+def _lengths(vectors: Tensor) -> Tensor:
+    """Return norms along the last axis in doubles, rounded up: see the module."""
+    size = vectors.shape[-1]
+    if vectors.dtype != torch.float32 or size > _LONGEST:
+        return vectors.double().norm(dim=-1).add_(_LEAST)
+    norms = vectors.norm(dim=-1).double()
+    return norms.mul_(1 + (size + 2) * _SINGLE).add_(_LEAST_SINGLE)
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
@@ -348,7 +364,9 @@ class ClippedSums:
         self.model, self._loss, self._clipping = model, loss, clipping
         self._shapes, self._records = shapes, records
         self._known: dict[Any, _Form] = {}
-        self.dimension = sum(map(math.prod, shapes.values()))
+        ends = np.cumsum([0, *map(math.prod, shapes.values())]).tolist()
+        self._places = dict(zip(shapes, map(slice, ends, ends[1:]), strict=False))
+        self.dimension: int = ends[-1]
 
     def __call__(
         self,
@@ -415,7 +433,13 @@ class ClippedSums:
         if threshold is not None:
             limit -= (1 - threshold.kept) * bound
             most = threshold.kept * bound / threshold.norm
-        total: Any = None
+        length = self.dimension + (threshold is not None)
+        total = torch.zeros(length, dtype=torch.double, device=device)
+        # Each block has a sum of its own, which bounds its rounding.
+        block = total if count <= size else torch.zeros_like(total)
+        places = {
+            name: block[place].view(self._shapes[name]) for name, place in self._places.items()
+        }
         for first in range(0, count, size):
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
@@ -428,23 +452,18 @@ class ClippedSums:
                 factors = factors[:, known]
             if threshold is not None:
                 within += 2 * int((factors[0] == most).sum()) - len(factors[0])
-            found: dict[str, Tensor] = {}
             for names, term, own in zip(parts, terms, factors / step, strict=True):
-                found.update(zip(names, term.sums(own), strict=True))
-            sums = torch.cat([found[name].flatten() for name in self._shapes])
-            total = sums if total is None else total.add_(sums)
-        if total is None:
-            total = torch.zeros(self.dimension, dtype=torch.double, device=device)
+                term.add(own, *(places[name] for name in names))
+            if block is not total:
+                total += block
+                block.zero_()
+        if threshold is not None:
+            total[-1] = within * math.floor(threshold.share * bound / step)
         fractions: Integers | int = 0
         if not alone:
-            whole = total.floor()
-            fractions = ((total - whole) * 2.0**FRACTION).long().cpu().numpy()
-            total = whole
-        steps: Integers = total.long().cpu().numpy()
-        if threshold is not None:
-            steps = np.append(steps, within * math.floor(threshold.share * bound / step))
-            fractions = fractions if alone else np.append(fractions, 0)
-        return steps, fractions
+            fractions = ((total - total.floor()) * 2.0**FRACTION).long().cpu().numpy()
+            total.floor_()
+        return in_steps(total.cpu().numpy()), fractions
 
     def _limit(self, bound: float, together: int, size: int) -> float:
         """Return the clipping norm at which one record moves a rounded sum by the bound."""

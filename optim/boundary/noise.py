@@ -157,12 +157,13 @@ class Mechanism:
         return np.multiply(total, grid_step(bound), dtype=np.float64)
 
     @staticmethod
-    def mean(total: Integers, bound: float, size: float) -> Vector:
+    def mean(total: Integers, bound: float, size: float, noise: Integers | None = None) -> Vector:
         """Return a total with its noise, in the units of the answer, over a public ``size`` > 0.
 
-        The result is in the memory of the total, which must not be used again.
+        Noise that is not in the total yet is given. The result is in the memory of the total, which
+        must not be used again.
         """
-        return in_units(total, grid_step(bound), size)
+        return in_units(total, noise, grid_step(bound), size)
 
     def noisy_mean(
         self,

@@ -1,6 +1,8 @@
 """A guarded PyTorch loop: gradients of single records, Poisson batches, the plan's end."""
 
 import copy
+import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -19,6 +21,8 @@ from dpcal.adapters import ahead, clipping  # noqa: E402
 from dpcal.adapters.clipping import ClippedSums  # noqa: E402
 from dpcal.adapters.stepwise import OutOfTurn  # noqa: E402
 from dpcal.adapters.torch import Guard  # noqa: E402
+from dpcal.optim import attacks  # noqa: E402
+from dpcal.optim.attacks import likelihood_ratio  # noqa: E402
 from dpcal.optim.boundary import noise  # noqa: E402
 
 
@@ -263,3 +267,33 @@ def test_noise_that_cannot_be_drawn_ends_its_step_alone(monkeypatch):
     assert all(each.grad is None for each in guard.model.parameters())
     assert [guard.backward(*batch) for batch in batches] == [True]
     assert guard.ledger.answers == 2
+
+
+@pytest.mark.slow
+def test_the_likelihood_of_a_guard_s_run_nearly_reaches_its_claim(monkeypatch):
+    """Each record's gradient is along a parameter of its own; half of the noise is accused."""
+    plan, opened = planned(n=1000, batch_size=500, steps=3, epsilon=2.0), []
+    of = likelihood_ratio._Ratios.of
+    # The records are held by the guard's oracle, not by the objective of the canaries.
+    monkeypatch.setattr(likelihood_ratio._Ratios, "of", lambda self, _: of(self, opened.pop()))
+
+    def loss(output, _):
+        return 1e3 * output.sum()
+
+    def run(factor, canaries, plan):
+        noise = factor * plan.queries[0].noise_multiplier
+        queries = (dataclasses.replace(plan.queries[0], noise_multiplier=noise),)
+        model = nn.Linear(plan.n, 1, bias=False)
+        guard = Guard(model, dataclasses.replace(plan, queries=queries), loss=loss)
+        opened.append(guard._oracle._elsewhere)
+        rows = torch.diag(torch.tensor(canaries._signs, dtype=torch.float32))
+        trained(guard, TensorDataset(rows, torch.zeros(plan.n, dtype=torch.int64)))
+
+    options = {"samples": 16_000, "confidence": 0.99, "seed": 4}
+    honest, quiet = (
+        attacks.likelihood(plan, run=functools.partial(run, factor), **options)
+        for factor in (1.0, 0.5)
+    )
+    assert honest.holds, str(honest)
+    assert honest.epsilon > 0.5 * plan.epsilon, str(honest)
+    assert not quiet.holds, str(quiet)
