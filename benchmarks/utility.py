@@ -297,14 +297,14 @@ def on_sizes():
 
 def report_slopes(found, _):
     """Print each slope beside its theorem's."""
-    print("| error | of | slope, 95 % | theorem | errors (geometric means) |\n" + "|---" * 5 + "|")
+    print("| error | of | size | error, mean | slope, 95 % | theorem |\n" + "|---" * 6 + "|")
     for each, rows in found:
         middle, low, high = slope(each, rows)
-        means = [np.exp(np.mean(np.log([r["error"] for r in rows[s]]))) for s in each.sizes]
-        errors = ", ".join(f"{mean:.1e}" for mean in means)
+        first, last = each.sizes[0], each.sizes[-1]
+        means = [np.exp(np.mean(np.log([r["error"] for r in rows[s]]))) for s in (first, last)]
         print(
-            f"| {each.panel} | {each.label} | {middle:.2f} [{low:.2f}, {high:.2f}] | "
-            f"{each.theorem:.2f} | {errors} |"
+            f"| {each.panel} | {each.label} | {first:,} to {last:,} | {means[0]:.1e} to "
+            f"{means[1]:.1e} | {middle:.2f} [{low:.2f}, {high:.2f}] | {each.theorem:.2f} |"
         )
 
 
