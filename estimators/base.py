@@ -115,10 +115,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
 
-    # Returns the numbers of records, as float64: a record with a cell of another kind is ignored.
     _numbers_of = staticmethod(table_of)
-    # A seed for tests and studies only: noise that can be drawn again protects no record, so there
-    # is no parameter ``random_state``.
+    # For tests and studies: noise that can be drawn again protects no record; so no parameter.
     _seed = cast("int | None", None)
 
     def __init_subclass__(cls, **given: Any) -> None:

@@ -35,17 +35,15 @@ from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["LEARN", "BoundedEstimator", "Transformer", "bounded", "scaled"]
 
-# Kinds of bounds, for bounds that are learned inside the budget, and their parameters.
 LEARN = "learn"
 _LEARNED = ("bounds", "target_bounds")
 
 # Largest bound of a number: squares of records stay far from the ends of doubles.
 _FARTHEST = 1e100
 
-# Share of epsilon and of delta for learned bounds: with much more the estimator has visibly more
-# noise.
+# Share of epsilon and of delta for learned bounds: much more makes the estimator visibly noisier.
 _SHARE = 0.1
-# Order of magnitude under which a value counts as 0.
+# Exponent of 2 below which a value counts as 0.
 _SMALLEST = -60
 
 
@@ -205,7 +203,7 @@ def _fit_learning_bounds(
     columns = by_row(blanked, beside, known)
     epsilon, delta = estimator._target()
     query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
-    plan = estimator._plan(len(X), query)  # refuses persons with several rows
+    plan = estimator._plan(len(X), query)
     rest = clone(estimator)
     rest.set_params(epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12))
     rest._seed = estimator._seed

@@ -35,13 +35,12 @@ __all__ = ["KMeans"]
 # Rounds of Lloyd's algorithm: centres settle in few, and more rounds need more noise.
 _ROUNDS = 5
 
-# Share of the squared GDP parameter for the counts of the grid that the centres start from.
 _GRID_SHARE = 0.2
 
-# Largest number of cells of the grid. More cells hold fewer records each than there is noise.
+# Largest number of cells of the grid: with more, counts would be noise.
 _CELLS = 4096
 
-# A centre whose noisy count is below this many standard deviations of its noise stays where it is.
+# Standard deviations of noise below which a count leaves its centre where it is.
 _FEW = 4.0
 
 
@@ -81,8 +80,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transformer, Bounded
         middle, half = self._box(d)
         rows = by_row(lambda some: scaled(some, middle, half), X)
         grid, rounds = self._multipliers([_GRID_SHARE, 1 - _GRID_SHARE])
-        # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
-        # has as much weight as the count when it is divided by sqrt d.
+        # A record adds 1 to a count and, divided by sqrt d, a vector of norm at most 1 to a sum.
         sums = sum_query("clusters", math.sqrt(2), repeated(rounds, _ROUNDS), _ROUNDS)
         plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
         places, indicators = _grid(d)

@@ -75,7 +75,6 @@ _MIXED = (
     "the records, or a private step such as dpcal.estimators.StandardScaler."
 )
 
-# Rows on which a step is tested for treating each row by itself.
 _TESTED = 16
 
 

@@ -446,7 +446,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer, BoundedEstimator):  # ty
         order = np.argsort(values)[::-1]
         variances = np.maximum(values[order], 0.0) * norm**2
         self.mean_ = middle + norm * center
-        # The entry of the largest size of each component is positive.
         _, self.components_ = svd_flip(None, directions[:, order[:count]].T, u_based_decision=False)
         self.n_components_ = self._n_features_out = count
         self.explained_variance_ = variances[:count]

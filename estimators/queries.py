@@ -26,13 +26,10 @@ __all__ = [
     "single_release",
 ]
 
-# The neighboring relation of all estimators: a record is there, or it is zeroed out. Means are
-# divided by the number of records, which is counted from the table, so a claim about added or
-# removed records would not hold.
+# A record is kept or zeroed out, never removed: means divide by the exact number of records.
 RELATION = "replace-special"
 
-# Share of an estimator's squared GDP parameter for learning classes, where none are declared: with
-# much more the model has visibly more noise.
+# Share of the squared GDP parameter for learned classes: much more makes the model visibly noisier.
 _LABELS_SHARE = 0.1
 
 # Share of delta for releasing a label that only one record has.

@@ -59,9 +59,7 @@ class PrivateAccuracy(PrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self._pays():
-            # scikit-learn cuts the folds of a classifier by the labels of all records, so that one
-            # label would move other records to other folds. An estimator that it does not take for
-            # a classifier has folds by position.
+            # scikit-learn folds classifiers by all labels: one moves others. None folds by place.
             tags.estimator_type = None
         return tags
 
@@ -72,7 +70,6 @@ class PrivateAccuracy(PrivateEstimator):
         ``sample_weight`` must be None. Labels that are no classes count as wrong.
         """
         if not self._pays():
-            # Labels that are no classes are wrong, and no message of a metric shows them.
             predicted = self.predict(X)
             labels = one_for_each(predicted, y, estimator=type(self).__name__)
             right = codes("y", labels, self.classes_) == np.searchsorted(self.classes_, predicted)
@@ -252,7 +249,7 @@ def noisy_r2(
         half = (high - low) / 2
         scaled = np.clip((targets - low) / half - 1, -1.0, 1.0)
         predicted = np.clip((predicted - low) / half - 1, -1.0, 1.0)
-        # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
+        # Squared residuals are in [0, 4], targets in [-1, 1]: these vectors have norms up to 1.5.
         vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
     vectors = blanked(vectors, known & np.isfinite(targets))
     payer = PrivateEstimator(epsilon=epsilon, delta=delta)
@@ -296,7 +293,7 @@ def _predicted(
     if table.dtype.kind == "f":
         known = finite_rows(table.reshape(len(table), -1))
         table = blanked(table, known)
-    if hasattr(X, "columns"):  # a table with names keeps them
+    if hasattr(X, "columns"):
         names = {"schema" if hasattr(X, "schema") else "columns": list(X.columns)}
         table = X if known.all() else type(X)(table, **names)
     # Whether there is an error or a warning must not depend on one record.

@@ -60,7 +60,6 @@ _UNPAID = (
     "noisy_r2 do, got {!r}."
 )
 
-# Relative difference of two noise levels that count as equal.
 _EQUAL = 1e-9
 
 
@@ -155,7 +154,6 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy, Algorithm 1.
     """
 
-    # A seed is for tests and studies only, as in the other estimators.
     _seed = cast("int | None", None)
     # The best trial is a model with the same methods.
     refit = True

@@ -42,7 +42,6 @@ __all__ = ["Ending", "first_late"]
 
 # Most late steps in an average: with more, the error of the start remains.
 _LATE = 64
-# Fewest terms for an estimate of their variance.
 _FEWEST = 8
 # Standard errors of a rise above 0: 1.3 false alarms in 1,000 runs at a standstill.
 _SURE = 3.0

@@ -50,7 +50,6 @@ OPTIMIZERS = _Rows(
     *("correlated_dpsgd", "dp_rgda", "dp_sgda", "privatediff", "sto_spider", "ada_dp_spider"),
 )
 
-# Methods that choose among known points; no command trains with them.
 SELECTIONS = _Rows("select_point")
 
 _ENTERED: dict[str, Optimizer] = {}

@@ -155,11 +155,9 @@ def plant(
     relation = validate.instance(Plan, plan=plan).neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
     expected = power(mu=mu, canaries=plan.n, delta=plan.delta, confidence=confidence, seed=0)
-    # The attacker must not know the seed.
     included = np.random.default_rng(validate.seed(seed=seed)).random(plan.n) < 0.5
     run = find(plan.optimizer).optimizer() if run is None else run
     result = run(Canaries(included, replaced=relation == "replace-one"), plan)
-    # Descent moves against the gradients of included canaries.
     scores = -np.asarray(result.w)
     found = one_run(
         included, scores, guesses=expected.guesses, delta=plan.delta, confidence=confidence

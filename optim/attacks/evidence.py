@@ -85,8 +85,7 @@ class Evidence:
             return _correlated(self._query, answers)
         exponents = self._exponents(answers)
         if self._query.epoch is not None:
-            # Each record is in one batch of an epoch, independently; batches that did not come are
-            # no evidence.
+            # A record is in one random batch of an epoch; missing batches are no evidence.
             missing = np.zeros((self._block - len(answers), self._n))
             ratio = logsumexp(np.concatenate([exponents, missing]), axis=0) - math.log(self._block)
             return np.asarray(self._total + ratio)

@@ -50,12 +50,11 @@ __all__ = ["Canaries", "Likelihood", "likelihood"]
 
 Flags = NDArray[np.bool_]
 
-# Size of a canary's loss: its gradient is longer than the bound of any plan.
+# Size of a canary's loss: far above bounds in use, so that its gradient is always clipped.
 _STEEP = 1e150
-# Coordinate beyond which a canary's loss grows no more, so that it stays finite.
+# Coordinate from which a canary's loss is constant, so that it stays finite.
 _LARGEST = 200.0
 
-# Smallest and largest factor on the plan's noise in the search, and relative accuracy.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 

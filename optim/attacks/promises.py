@@ -37,16 +37,15 @@ from dpcal.optim.result import Result
 
 __all__ = ["ALARM", "broken_promises"]
 
-# Chance of a false alarm of each statistical test, small enough for a suite of thousands of tests.
+# Chance of a false alarm of a test, small enough for a suite of thousands of tests.
 ALARM = 1e-6
 
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
 _FAR = 4.9
 
-# Largest relative difference of two computations of one number.
 _ROUNDING = 1e-9
 
-# Gap of equal noises, numbers and vectors: two of 10^4 normal numbers are closer once in 10^6.
+# Gap of equal noises, numbers and vectors: two of 6,000 normal numbers are closer once in 10^6.
 _TWICE, _TWICE_VECTOR = 1e-13, 1e-9
 
 
@@ -109,7 +108,6 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
             yield from _noises(query, answers, place)
 
 
-# Hessians are summed as the gradients of an objective that stands for them.
 _SUMMED_AS = dict.fromkeys(("hessian", "hessian vector", "saddle score"), "gradient")
 
 
@@ -184,7 +182,7 @@ def _unlawful(query: Query, n: int, batches: list[Rows]) -> str:
         whole = query.correlation.strategy.steps if query.correlation else rounds
         try:
             law = law_of(query, -(-whole // epoch) * epoch)
-        except UnsupportedEvent:  # of another package, which has no law
+        except UnsupportedEvent:  # a sampler of another package has no law
             return ""
         return _unlikely(law, n, batches, epoch)
     # A shuffle repeats the sizes of its batches, and parts the records afresh, in every epoch.
@@ -213,8 +211,7 @@ def _unlikely(law: Automaton, n: int, batches: list[Rows], lag: int, *, sized: b
     ``lag`` answers after a batch with them, and how the sizes vary.
     """
     state, past = np.tile(np.exp(law.start), (n, 1)), deque[Vector](maxlen=lag)
-    # Sums for each record: its batches and their expected number; both numbers ``lag`` answers
-    # after a batch with it; and the trials of the latter.
+    # For each record: its batches, their expected number; both ``lag`` answers after one; trials.
     sums, away, degrees = np.zeros((5, n)), np.zeros(2), 0
     for number, rows in enumerate(batches):
         taken = np.zeros(n)
@@ -231,8 +228,7 @@ def _unlikely(law: Automaton, n: int, batches: list[Rows], lag: int, *, sized: b
         sums += [taken, chance, last * taken, last * chance, last]
         past.append(taken)
         variance = float((chance * (1 - chance)).sum())
-        # Sizes are whole numbers, known up to half a unit; from a variance of 5 on they are nearly
-        # normal in the middle, and have tails as in Bernstein's inequality.
+        # Sizes are known to half a unit; from variance 5 on nearly normal, with Bernstein's tails.
         if variance >= 5 and not sized:
             off, degrees = abs(len(rows) - chance.sum()), degrees + 1
             away[0] += max(off - 0.5, 0.0) ** 2 / (variance + off / 3)

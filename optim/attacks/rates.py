@@ -35,8 +35,7 @@ from dpcal.optim.objectives.arrays import Vector, numbers
 __all__ = ["LowerBound", "at_a_level", "from_confusion_matrix", "independent", "many_runs"]
 __all__ += ["together"]
 
-# Returns an upper bound on false and a lower bound on true positives, each of which fails with a
-# given chance, from the numbers of hits among members and of alarms among others.
+# Bounds false positives from above and true ones from below; each fails with the given chance.
 Rates = Callable[[int, int, int, int, float], tuple[float, float]]
 
 
@@ -180,7 +179,6 @@ def many_runs(
         values = numbers(name, scores)
         if values.ndim != 1 or len(values) < 10:
             raise ValueError(f"{name} must have shape (m,) with m >= 10, got {values.shape}.")
-        # The runs that choose the level must be a random tenth, also if the scores are sorted.
         given.append(rng.permutation(values))
     return at_a_level(given[0], given[1], delta=delta, confidence=confidence)
 

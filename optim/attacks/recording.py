@@ -148,7 +148,6 @@ class Recorder(Observer):
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        # Oracles may be opened in several threads, each between its streams and its mechanism.
         self._opening, self._lock, self._numbers = local(), Lock(), count()
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:

@@ -294,7 +294,6 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     if not kept and not hasattr(value, "__dict__"):
         return None
     hidden = {each.name for each in kept if not each.metadata.get("released", True)}
-    # A fitted estimator has attributes in addition to its fields, and fields may be missing.
     named = {each.name: getattr(value, each.name, None) for each in kept}
     named |= getattr(value, "__dict__", {})
     return {name: part for name, part in named.items() if name[:1] != "_" and name not in hidden}

@@ -68,8 +68,7 @@ class Neighbours:
     row: int
 
 
-# Pairs with different labels too. To a linear model the opposite row with another label is the same
-# record, so labels stay in the other pairs.
+# To a linear model an opposite row of another label is the same record: other pairs keep labels.
 _RELABELLED = ("relabelled", "short")
 
 _PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {

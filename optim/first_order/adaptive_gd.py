@@ -81,7 +81,6 @@ def adaptive_gd(
     z_norm, eta, shrink, quantile = read(
         plan, validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
     )
-    # Noise multiplier of a gradient per unit of N_t.
     unit = plan.n / (shrink * quantile * query.max_norm)
     run = begin(norm_query.count)
     closing = 0

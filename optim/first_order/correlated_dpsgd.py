@@ -29,7 +29,6 @@ from dpcal.optim.first_order.dpsgd import dpsgd
 
 __all__ = ["correlated_dpsgd"]
 
-# DP-SGD's loop without the driver's keywords; the plan fixes the noise.
 steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 

@@ -84,7 +84,7 @@ def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> No
     center = weighted = run.w
     weight = 0.0
     for t, (block, (eta, radius)) in enumerate(zip(rounds, rates, strict=True)):
-        # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2 plus a constant.
+        # The sum of 2^k lam ||w - c_k||^2 over k <= t is weight ||w - weighted||^2 plus a constant.
         share = 2**t * regularization
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)

@@ -43,7 +43,7 @@ Losses = Callable[[Vector, Vector, Rows], ArrayLike]
 # Relative step of central differences: Hessians err by 1e-10 of the largest third derivative.
 _STEP = 1e-5
 
-# Length of a projected ascent step that ends the search, near the limit of rounding.
+# Length of an ascent step that ends the search, relative to 1 + ||y||: near rounding.
 _CLOSE = 1e-11
 _MOST_ASCENTS = 20_000
 

@@ -75,7 +75,6 @@ class Factored(MinimaxObjective):
         self._columns = X.shape[1] + self.fit_intercept
         super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)
         self._targets = targets, *others
-        # A record with a cell that is not a finite number has a gradient of zero.
         self.kernel = ClippedSum(
             loss,
             blanked(X, known, math.nan),

@@ -57,7 +57,6 @@ from dpcal.optim.objectives.domains import (
 
 __all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
 
-# Bytes of a block of gradients from a function; differences hold two blocks.
 BLOCK_BYTES = 1 << 24
 _MOST_RECORDS = 1024
 
@@ -131,8 +130,7 @@ class Objective:
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
     kernel: ClippedSum | None = None
-    # Share of the bound, and number of entries, of each part of a gradient that is clipped
-    # separately.
+    # Share of the bound, and length, of each part of a gradient that is clipped separately.
     _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()

@@ -36,10 +36,8 @@ from dpcal.optim.objectives.contributions import (
 
 __all__ = ["check_objective", "screen"]
 
-# Rounding of sums, relative to the number of rows times the bound.
 _ROUNDING = 1e-9
 
-# Largest number of rows of the test: single rows, and a few sets of them.
 _ROWS = 24
 
 # Groups of rows that an oracle tests, rows of each, and fewest groups that outvote one record.

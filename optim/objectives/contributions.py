@@ -97,7 +97,7 @@ class Contributions(ABC):
     """
 
     size: int
-    # Largest number of records that may contribute, set when an oracle requests some rows.
+    # Largest number of records that may contribute: the rows that were requested.
     most: float = math.inf
 
     @abstractmethod
@@ -220,7 +220,6 @@ class Products(Contributions):
             sums = [
                 (left.T @ right).astype(np.int64) for left, right in _whole(pairs, exponent, most)
             ]
-            # Both are whole, and the upper part takes the carry of the lower one.
             low = low + self._ordered(sums)
             high, low = high + (low >> _FINER), low & ((1 << _FINER) - 1)
         return high

@@ -42,7 +42,6 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 
-# Kinds of arrays of numbers and of texts: a label of one kind is never a class of the other.
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text"}
 
 
@@ -62,7 +61,7 @@ def cells(name: str, values: ArrayLike) -> Vector:
         array = np.array(values, dtype=object)
     if array.dtype.kind not in "biuf" and not hasattr(values, "__array__"):
         array = np.array(values, dtype=object)
-    if array.dtype.kind not in "biufO":  # of objects that convert themselves to arrays
+    if array.dtype.kind not in "biufO":
         _check_types(name, array)
     if array.dtype.kind == "O":
         array = np.array([_number(cell) for cell in array.flat]).reshape(array.shape)

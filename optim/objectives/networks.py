@@ -130,7 +130,6 @@ class MLP(Network):
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
-        # The weights of both layers, and then their intercepts, which are last in each row.
         places = np.arange(self.dimension)
         hidden, out = np.split(places, [self.width * (self._columns + 1)])
         layers = hidden.reshape(self.width, -1), out.reshape(K, -1)

@@ -286,7 +286,6 @@ class Spider:
         self._oracle = oracle
         self._kappa = validate.non_negative(drift=drift)
         self._period = None if period is None else validate.count(period=period)
-        # Each silo has its own plan; an oracle that answers by itself has one.
         self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
         self._passes = [_passes_of(plan) for plan in self._plans]
         self._pass = 0

@@ -85,8 +85,7 @@ __all__ = ["SecondOrderOracle", "symmetric"]
 
 Pair = tuple[float, float]
 
-# Steps of a whole score in one contribution; the largest rounding error of a score, in
-# contributions; and the steps that one contribution moves a score by, with room for that error.
+# Steps per contribution; largest rounding of a score; most steps that a record moves it, with that.
 _STEPS = 1 << 20
 _ERROR = 2.0**-10
 _MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1

@@ -145,7 +145,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         self._silos = _silos_of(silos, seed)
         count = len(self._silos)
         plans = plans_of_silos(plan, count)
-        # The epsilon of a run is the largest epsilon of a silo.
         prices = [0.0 if isinstance(plan, Plan) else float(own.price()) for own in plans]
         self._most = prices.index(max(prices))
         plan = plans[self._most]

@@ -93,8 +93,7 @@ class _Known(NamedTuple):
     objectives: WeakSet[Objective]
 
 
-# A digest of records is a secret, because it confirms guesses of them. Results are released, so
-# digests are not kept in them, and they end with the process.
+# Digests confirm guesses of records: they are secret, and stay out of results, which are released.
 _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 

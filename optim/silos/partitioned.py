@@ -161,7 +161,7 @@ class Partitioned(Objective):
         parts, given = [self._parts[j] for j in calls], zip(*calls.values(), strict=True)
         try:
             found = self._gathered(self._client.map(_asked, parts, *given, pure=False))
-        except Exception as error:  # of the transport, or of a maker that is called again
+        except Exception as error:  # from the transport, or from a maker that is called again
             why = str(error).rstrip(".") or type(error).__name__
             raise PartitionsLost(
                 f"partitions were lost, and cannot be read again: {why}."
