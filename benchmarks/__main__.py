@@ -30,7 +30,6 @@ STUDIES = {
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "mutants": "300 changes of the code, and how many of them the tests find",
 }
-# Studies that are in a folder of their own, or are another module's with other arguments.
 COMMANDS = {
     "corpus": ["benchmarks.corpus", "score", "dpcal"],
     "sweep": ["benchmarks.gate", "--families=everywhere,little_noise", "--file=build/sweep.csv"],

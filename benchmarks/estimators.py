@@ -38,7 +38,6 @@ from dpcal.estimators.queries import single_release
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
-# A scaler's share of epsilon, for the packages that have one.
 SCALER = 0.25
 
 
@@ -46,16 +45,17 @@ def houses():
     """Return 20,000 made house prices: skewed columns, a saturating income, capped targets."""
     rng = np.random.default_rng(2024)
     n = 20_000
+    # Income, age, rooms, bedrooms, population, occupants, latitude and longitude.
     X = np.column_stack(
         [
-            np.clip(rng.gamma(4.0, 1.0, n), 0.5, 15),  # income
-            rng.uniform(1, 52, n),  # age
-            np.clip(rng.lognormal(1.65, 0.3, n), 1, 20),  # rooms
-            np.clip(rng.lognormal(0.07, 0.12, n), 0.5, 4),  # bedrooms
-            np.clip(rng.lognormal(7.0, 0.7, n), 3, 12_000),  # population
-            np.clip(rng.lognormal(1.05, 0.25, n), 1, 12),  # occupants
-            rng.uniform(32.5, 42, n),  # latitude
-            rng.uniform(-124.4, -114.3, n),  # longitude
+            np.clip(rng.gamma(4.0, 1.0, n), 0.5, 15),
+            rng.uniform(1, 52, n),
+            np.clip(rng.lognormal(1.65, 0.3, n), 1, 20),
+            np.clip(rng.lognormal(0.07, 0.12, n), 0.5, 4),
+            np.clip(rng.lognormal(7.0, 0.7, n), 3, 12_000),
+            np.clip(rng.lognormal(1.05, 0.25, n), 1, 12),
+            rng.uniform(32.5, 42, n),
+            rng.uniform(-124.4, -114.3, n),
         ]
     )
     price = 0.45 * X[:, 0] + 0.009 * X[:, 1] - 0.25 * (X[:, 6] - 32.5) + 0.02 * X[:, 2]
@@ -114,7 +114,6 @@ def by_dpcal(epsilon, bounds, targets, classes):
     )
 
 
-# Settings of a private search: passes and regularisation, or the strength of a ridge.
 GRIDS = (
     {"logisticregression__steps": [20, 60, 120], "logisticregression__l2": [0.0, 0.01]},
     {"alpha": [0.1, 1.0, 10.0, 100.0]},

@@ -40,7 +40,6 @@ ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
 _ALARM, _SWEEP_ALARM = 30.0, 10.0
 # One answer of the sweep in this many is checked in ball arithmetic, where that takes little.
 _BALLS = 10
-# Widths below which answers are narrow, in steps.
 _WIDTHS = (1e-6, 1e-4, 1e-2)
 
 

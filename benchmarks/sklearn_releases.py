@@ -23,9 +23,7 @@ from pathlib import Path
 import dpcal
 from dpcal import estimators
 
-# Checks of scikit-learn that cannot hold for a private estimator, and the reasons. The records of
-# the checks are few and of any kind, so that bounds are wide here. Epsilon is large, so that noise
-# hides nothing that is checked.
+# These checks cannot hold for a private estimator.
 TWO = "two fits of one table differ by their noise"
 # Whether a fit fails must not depend on one record.
 BLANK = "a record with a cell or a target that is no finite number is blank, and nobody is told"
@@ -52,6 +50,7 @@ OF_CLUSTERS = {
     **OF_ALL,
     "check_clustering": "labels_ are exact functions of records, and are not kept",
 }
+# Noise hides nothing that is checked, and bounds hold records of any kind.
 SURE, WIDE = {"epsilon": 1e3}, {"bounds": (-100.0, 100.0)}
 LINES = {**SURE, "bounds": (-10.0, 10.0), "target_bounds": (-10.0, 10.0)}
 ESTIMATORS = tuple(

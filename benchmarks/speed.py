@@ -28,15 +28,13 @@ from benchmarks.peers import PEERS
 DELTA = 1e-6
 COMMON = (0.013, 1.07, 9_000)
 DISTINCT = [(0.002 + 0.0001 * i, 0.8 + 0.005 * i) for i in range(200)]
-# Names of packages on PyPI, where a package's module has another name.
 ON_PYPI = {
     "dp_accounting": "dp-accounting",
     "jax_privacy": "jax-privacy",
     "prv_accountant": "prv-accountant",
 }
 
-# Steps (q, sigma, count) and delta of each epsilon; a target in place of delta stands for a noise
-# multiplier.
+# Steps (q, sigma, count) and delta.
 EPSILONS = {
     "epsilon: q = .013, sigma = 1.07, T = 9000, delta = 1e-6": ([COMMON], DELTA),
     "the same, delta = 1e-15": ([COMMON], 1e-15),
@@ -46,7 +44,6 @@ EPSILONS = {
 }
 NOISE = "sigma for epsilon = 2, q = .013, T = 9000"
 CURVE = "delta at 100 epsilons, q = .013, T = 9000"
-# Fewest seconds of one measurement.
 FEWEST_SECONDS = 0.25
 
 TEXT = """\
@@ -253,9 +250,6 @@ def measured(options):
         spent = f"{_children() - start:.0f} s of the processor"
         print(f"{PEERS[name].text}: {spent}", file=sys.stderr, flush=True)
     return found | in_process(sys.executable, "--ours") | {"starts": starts()}
-
-
-# -- the tables
 
 
 def duration(seconds):

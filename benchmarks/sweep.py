@@ -30,7 +30,6 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
 
-# Seconds after which a proof in ball arithmetic is given up.
 _BALL_SECONDS = 20
 # Relative rounding of the checks themselves, in logarithms.
 _ROUNDING = 1e-11
@@ -149,7 +148,6 @@ def _outlier_test(direction, epsilon):
     times = np.array([float(times) for _, times in parts])
     reach = np.linspace(-2.0, 40.0, 400)[:, None]
     if sign > 0:
-        # Thresholds alike in units of the first part's noise, mapped through the loss.
         start = 0.5 + reach * sigma[0]
         with np.errstate(over="ignore"):
             level = np.log1p(-q[0]) + np.logaddexp(

@@ -318,7 +318,6 @@ WALK = {
     "escape_steps": 60,
     "escape_radius": 1.0,
 }
-# The acceptance problem's plan, which tests take too.
 SADDLE = tomllib.loads((Path(__file__).parents[1] / "tests" / "data" / "saddle.toml").read_text())
 
 

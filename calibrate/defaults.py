@@ -49,9 +49,7 @@ _FALL = {"logistic": 0.2, "softmax": 0.2, "squared": 0.5}
 _LEAST_CLIP = 0.3
 # Share by which a longer clip may add to the error, over 7, and most length of it.
 _WIDER, _WIDEST = 0.002, 1.2
-# Steps a pass, and bounds on their number.
 _STEPS_A_PASS, _FEWEST, _MOST = 25, 300, 1000
-# Passes of steps on samples, by default.
 _PASSES = 60.0
 # Bounds on steps on all records; they read at most 4e9 entries of rows (some ten seconds).
 _FEWEST_FULL, _ENTRIES = 120, 4e9

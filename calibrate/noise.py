@@ -46,7 +46,6 @@ EventOfCount = Callable[[int], DpEvent]
 # Slope of log epsilon in log sigma where no other is known.
 _FALL = -1.0
 
-# Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
 
 
@@ -125,7 +124,6 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     if slope is not None:
         known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
         start += min(max(-value / slope, -FAR), FAR) if slope < 0 else 0.0
-    # Without a known slope, epsilon is taken to be in proportion to 1 / sigma.
     sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     return sigma if target.epsilon else _met(sigma, event_of_sigma, target)
@@ -362,7 +360,7 @@ def batch_size(
     return _largest_count("batch_size", event_of_batch_size, target, validate.count(n=n))
 
 
-# Range of noise multipliers that are tried for a risk, relative to the first one.
+# Noise multipliers that are tried for a risk, over the first one.
 _ENDS = 1e-12, 1e12
 
 

@@ -306,7 +306,6 @@ class Plan:
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
         about += "" if self.accountant == "auto" else f", by accountant {self.accountant}"
         asked = self.evaluations
-        # Rounds on a budget end when they reach their targets.
         most = "at most " if any(query.budget is not None for query in self.queries) else ""
         cost = f"cost: {most}{asked / self.n:.3g} passes, {asked:.3g} gradients"
         lines = [cost] if asked else []

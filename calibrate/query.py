@@ -36,7 +36,6 @@ __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 LEAST, MOST = 1e-140, 1e140
 
 
-# The values that other fields must have where a field is given.
 _NEEDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
     {
         "proportional": {"kind": ("gradient difference",)},

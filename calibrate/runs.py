@@ -335,7 +335,6 @@ _GIVEN_BY = {
     "length": "steps (or epochs)",
     "noise_multiplier": "noise_multiplier",
 }
-# Samplers whose runs may end inside a pass over the records.
 _BY_STEPS = ("poisson", "without-replacement", "with-replacement")
 
 

@@ -26,10 +26,8 @@ from dpcal.accountants.samplers import Sampler
 
 __all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampler_of"]
 
-# Entry points of other packages that load classes of samplers.
 _GROUP = "dpcal.samplers"
 
-# The fields that samplers have in a query, each with the check of its range.
 _COUNTS = ("batch_size", "separation", "participations", "epoch")
 _FIELDS: Mapping[str, Callable[..., float]] = {
     "sampling_probability": validate.rate,

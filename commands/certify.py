@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["certify", "check"]
 
-# Relative width of the bounds that prove the epsilon of a report, and the relative difference that
-# rounding may leave.
+# Relative: width of the bounds that prove a report's epsilon, and rounding.
 _NARROW, _ROUNDING = 1e-9, 1e-6
 _FILES = {"held-out scores": "certificate-scores.json"}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 fit = lazy.Module("dpcal.tables.fit")
 
-# Exit statuses: a diverged run counts as a failed check; shells use 130 for Ctrl-C.
+# A diverged run counts as a failed check; shells use 130 for Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
 
 

@@ -28,7 +28,7 @@ import generate  # noqa: E402
 import reference  # noqa: E402  it describes the adapters, too, on the stand-ins
 
 PUBLIC = reference.public_names()
-# Names without their packages; of two that are alike, the first is meant.
+# The first of two names that are alike is meant.
 SHORT = {full.rpartition(".")[2]: full for full in reversed(PUBLIC.values())}
 
 project = "dpcal"
@@ -63,14 +63,13 @@ autosummary_generate = False
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
-    # scikit-learn makes these.
     "exclude-members": "set_fit_request, set_inverse_transform_request, set_partial_fit_request, "
     "set_predict_request, set_score_request, set_transform_request",
 }
 NUMPY = Config(napoleon_use_rtype=False, napoleon_custom_sections=[("Attributes", "returns_style")])
 autodoc_typehints = "none"  # docstrings give types with shapes and units
 nitpicky = True
-suppress_warnings = ["autosummary.import_cycle"]  # names are given in full
+suppress_warnings = ["autosummary.import_cycle"]
 
 CONTENTS = """
 
@@ -201,8 +200,7 @@ def resolve(app, env, node, text):
         return text
     if entry := objects.get(SHORT.get(target)):
         return link(app, node, entry, text)
-    # A name that is not public may be one of the module in which the page's object is defined; the
-    # first sentences of all objects are on the page of the API.
+    # A name that is not public may be one of the module that defines the page's object.
     page = node["refdoc"].rpartition("/")[2]
     described = (found(page) or [None])[-1]
     inside = sys.modules.get(getattr(described, "__module__", ""))

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "figures" / "imports.svg"
 OUTSIDE = ("benchmarks", "build", "docs", "notebooks", "tests")
 WIDTH, GAP, LINE = 760, 36, 15
-# Letters of a line in a box.
 LETTERS = 50
 STYLE = """
   text { font: 15px system-ui, sans-serif; fill: #1a1d21; text-anchor: middle; }
@@ -58,7 +57,7 @@ def arrows(names):
         name: set().union(*(imported(path, names) for path in (ROOT / name).rglob("*.py"))) - {name}
         for name in names
     }
-    for middle, first in product(names, names):  # whatever is imported by way of another
+    for middle, first in product(names, names):
         if middle in reached[first]:
             reached[first] |= reached[middle]
     direct = [(first, last) for first in names for last in reached[first]]
@@ -97,7 +96,7 @@ def picture():
         y += height + GAP
     for first, last in drawn:
         (x, _, start), (at, end, _) = places[first], places[last]
-        at += max(-20, min(20, x - at))  # heads of arrows from either side stand apart
+        at += max(-20, min(20, x - at))
         parts.append(f'<path d="M{x},{start} L{at},{end - 5}"/>')
     head = (
         '<defs><marker id="head" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" '

@@ -17,9 +17,7 @@ from dpcal.plot import BLUE, INK, MUTED, RED
 from dpcal.plot.style import figure_and_axes, figure_and_panels, note, plain_ticks
 
 FIGURES = Path(__file__).with_name("figures")
-# The run of the first picture: 1 percent of the records in each of 1,000 steps.
 SAMPLED, STEPS, DELTA = 0.01, 1_000, 1e-6
-# Games of an attack, for members and for outsiders, and the confidence of its points.
 GAMES, CONFIDENCE = 20_000, 0.99
 RATES = np.unique(np.r_[np.geomspace(1e-4, 0.1, 30), np.linspace(0.1, 0.999, 60)])
 
@@ -114,7 +112,7 @@ def accountants():
     true = np.array([answer.upper for answer in exact])
     above.plot(steps, true, color=BLUE, linewidth=2, zorder=3)
     above.fill_between(steps, [each.lower for each in exact], true, color=BLUE, alpha=0.25)
-    # The Gaussian limit of a composition (Dong, Roth and Su 2022), which is no bound.
+    # This limit of a composition is no bound (Dong, Roth and Su 2022).
     mu = SAMPLED * np.sqrt(steps * math.expm1(1.0))
     limit = [epsilon(events.GaussianDpEvent(1 / each), delta=DELTA).upper for each in mu]
     rows = {"Gaussian limit": (limit, ":", RED)}

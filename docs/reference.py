@@ -93,9 +93,6 @@ def write_reference(folder):
         write(folder / name, text)
 
 
-# -- the API
-
-
 def home(thing):
     """Return the full name under which a function or class is defined; None for other objects."""
     if inspect.isclass(thing) or inspect.isroutine(thing):
@@ -165,9 +162,6 @@ def titled(text, line):
     return f"{text}\n{line * len(text)}\n"
 
 
-# -- the command line
-
-
 def command_line():
     """Return the page of the commands, from their parsers."""
     lines = [
@@ -221,9 +215,6 @@ def wrapped(text, end="", width=84):
             lines.append("   ")
         lines[-1] = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
     return lines
-
-
-# -- the optimizers
 
 
 def example(name, docstring):

@@ -71,7 +71,7 @@ def breast_cancer() -> Task:
     table = load_breast_cancer()
     X, y = scaled(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)
-    # scikit-learn's default, C = 1, in these units: a function of n, which is told.
+    # scikit-learn's default, C = 1, in these units: a function of n, which is public.
     known: dict[str, Any] = {"classes": ("benign", "malignant"), "l2": 1 / len(training)}
     return Task(
         objective=Logistic(X[training], y[training], **known),

@@ -32,12 +32,11 @@ from dpcal.report import (
 from dpcal.report.output import at_most, interval
 from dpcal.tables.request import default_sizes
 
-# The target of the model that is published, and targets of others beside it.
 TARGET: Mapping[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 # The number of records is counted from the table, so a record is blanked, not added or removed.
 RELATION: Mapping[str, Any] = {"neighboring_relation": "replace-special"}
-# How many settings a search on these records would have tried; what it would cost is printed.
+# Settings that a search on these records would have tried, and for which the cost is printed.
 CANDIDATES = 16
 SEEDS = (0, 1, 2, 3, 4)
 OUTSIDE = (
@@ -111,9 +110,6 @@ def demonstrate(output: Path) -> None:
     print(f"\nreport written to {output}/")
 
 
-# -- calibrate
-
-
 def _needs(plan: Plan) -> Needs:
     """Return the noise that a plan's target needs, by every accountant."""
     query = plan.query("gradient")
@@ -169,9 +165,6 @@ def tuning_text(tuning: Mapping[str, Any]) -> str:
     )
 
 
-# -- train
-
-
 def accuracy_table(document: Mapping[str, Any], optimum: float) -> str:
     """Return the accuracy of the published model, and those of all beside the optimum."""
     shown, whole = document["runs"][document["published_run"]], document["everything"]
@@ -205,7 +198,6 @@ def accuracy_picture(points: list[Point], optimum: float) -> Any:
     at, means = zip(*((point.epsilon, point.mean) for point in points), strict=True)
     axes.plot(at, means, "D", color=plot.BLUE, label="mean of five")
     axes.axhline(optimum, color=plot.RED, linewidth=1.2, label="without privacy")
-    # So far the accuracy of one model is off, for so few records were held out.
     off = (optimum * (1 - optimum) / HELD_OUT) ** 0.5
     chance: dict[str, Any] = {"color": plot.RED, "alpha": 0.12, "linewidth": 0}
     axes.axhspan(optimum - off, optimum + off, **chance, label=f"error of {HELD_OUT} records")
@@ -214,9 +206,6 @@ def accuracy_picture(points: list[Point], optimum: float) -> Any:
     axes.yaxis.set_major_formatter("{x:.0%}")
     plot.legend(axes, loc="lower right")
     return figure
-
-
-# -- report
 
 
 def _document(

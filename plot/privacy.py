@@ -65,13 +65,11 @@ NAMES = {
     "prv": "PRV (prv-accountant)",
     "attack": "lower ends, by attacks",
 }
-# Whole runs: epsilon at so many deltas, each in seconds. Delta falls in epsilon, so a step to the
-# right of a point is a bound, too; a straight line is none.
+# Delta falls in epsilon: a step to the right of a point is a bound; a straight line is none.
 WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
-# Their lower ends, where these are attacks: a step to the left of a point is a lower bound.
+# The same for lower ends by attacks: a step to the left.
 BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "steps-pre"}
 WHOLE_POINTS = 10
-# Least epsilon that is drawn, over the largest.
 WHOLE_RANGE = 0.01
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4

@@ -41,7 +41,7 @@ __all__ = ["added", "crossings", "errors", "samplers"]
 
 # Panels that fit on a printed page.
 _PANELS = 12
-# Relative width from which an answer is drawn as a bracket.
+# Relative width from which a bracket is drawn.
 _WIDE = 1e-2
 
 
@@ -75,7 +75,6 @@ def added(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ylabel: str) -> 
     for name, axes in zip(names, panels, strict=True):
         axes.plot(*curves[name], color=BLUE, linewidth=1.4)
         axes.locator_params(axis="x", nbins=4)
-        # A dollar sign would begin a formula.
         axes.set_xlabel(textwrap.shorten(name, 30, placeholder=" ...").replace("$", r"\$"))
     figure.supylabel(ylabel, fontsize="medium")
     return figure

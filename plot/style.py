@@ -1,6 +1,6 @@
 r"""The house style of pictures: colours, pairs of axes, ticks, and a picture's file.
 
-An SVG picture follows its reader's setting: its colours are those of the day or of the night.
+An SVG picture follows its reader's setting: its colours are for the day or the night.
 Text is set in 10 points on a width of 4.9 inches, so that a picture can be read on a telephone.
 matplotlib is imported when a figure is made, and its global state is never touched.
 
@@ -42,7 +42,6 @@ __all__ = [
 
 # Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
-# The colours of an SVG picture by night: black and white change places.
 NIGHT: Mapping[str, str] = {
     "#000000": "#EEEEEE",
     INK: "#EEEEEE",
@@ -60,9 +59,7 @@ TARGET: Mapping[str, Any] = {
 }
 # Inches: in 340 pixels, the least that a page has for it, 10 points are 9.6 pixels high.
 _WIDTH = 4.9
-# Pixels an inch of a PNG file.
 _DPI = 250
-# Letters of a caption in an inch.
 _LETTERS_PER_INCH = 17
 
 

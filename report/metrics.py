@@ -34,18 +34,17 @@ __all__ = ["BINS", "EDGES", "GRID", "SHARES", "Held", "metrics", "root_errors"]
 Reals = NDArray[np.float64]
 _Shares = Callable[[Reals, Reals], tuple[float, float | None]]
 
-# Probabilities between two bins. Each bin adds a noisy count to sums.
+# Probabilities between two bins; each bin adds noise to sums.
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
 BINS = len(EDGES) + 1
 _HALF = EDGES.index(0.5) + 1
 SHARES = ("auc", "recall", "false_alarms", "precision")
 
-# Places of the grid of scores: equal steps of asinh, up to this many scales from the center.
+# Places of the grid: equal steps of asinh, up to this many scales from the center.
 GRID = 64
 _FARTHEST = 50.0
 
-# Norms of the two parts of a record's contribution: to the table and to the grid; and of its rank,
-# in [-1, 1], and its count.
+# Norms of a record's parts, in table and grid; and of its rank, in [-1, 1], and its count.
 _TABLE, _PLACE = 0.8, 0.6
 _RANK, _COUNT = 0.9, math.sqrt(1 - 0.9**2)
 

@@ -36,7 +36,6 @@ from dpcal.report.output import at_most, with_interval
 
 __all__ = ["answers_page", "sentences", "statement_page"]
 
-# Loading it takes as long as loading numpy, and estimators that write no page do not need it.
 _jinja = lazy.Module("jinja2")
 
 

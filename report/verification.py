@@ -38,8 +38,7 @@ __all__ = ["claims_of", "composed_epsilon", "composed_reports", "event_of", "pri
 
 # Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
-# Up to this many choices of one silo of each report are accounted for one by one. Beyond, all silos
-# are taken together, which costs no less. Silos with equal costs count once.
+# Choices of silos taken one by one; beyond, all silos are taken together, which costs no less.
 _MOST = 16
 
 _Run = Mapping[str, Any]
@@ -246,7 +245,6 @@ def _price(cost: _Cost, delta: float) -> dict[str, Any]:
 def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
     size = max(run.group_size for run in runs)
     event = events.ComposedDpEvent([run.event_for(size) for run in runs])
-    # Runs with different accountants are accounted for by the one with the closest bound.
     named = {run.accountant for run in runs}
     how: dict[str, Any] = {
         "neighboring_relation": runs[0].under()[1],

@@ -40,14 +40,12 @@ __all__ = [
     "values_of",
 ]
 
-# Place, among categories, of a cell that makes its record an ignored one.
 BLANK = -2
 
 Vector = NDArray[np.float64]
 Kept = NDArray[np.bool_]
 
-# A range spans about eight standard deviations: scaled features have unit size, which the
-# optimizer's default learning rate supposes.
+# A range spans about eight standard deviations; default learning rates suppose unit features.
 REACH = 4.0
 
 # Functions of a column on [0, 1], and their number. Each row of values has norm 1 at most.
@@ -56,7 +54,6 @@ PIECES: Mapping[str, tuple[Callable[[Vector, int], Vector], int]] = {
     "splines": (hats, 8),
 }
 WAVES = 128
-# Norms of a column's pieces, and of all waves.
 PIECES_NORM, WAVES_NORM = REACH / 2, REACH
 
 
@@ -225,7 +222,7 @@ def scaled(values: Vector, column: Column) -> Vector:
     if column.range is None:
         return values
     low, high = column.range
-    # The difference of two large ends could overflow: halve first.
+    # The difference of two large ends could overflow.
     place = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
     return np.asarray(np.clip(REACH * (2 * place - 1), -REACH, REACH))
 

@@ -22,7 +22,7 @@ from dpcal.tables.schema import Column, Schema
 
 __all__ = ["draft", "drafts_one", "schema_of_numbers"]
 
-# More texts than this are not categories: each one costs a feature, and noise.
+# Texts beyond which a column is no category: each text costs a feature, and noise.
 _MOST_CATEGORIES = 30
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")
 _NO_CATEGORY = "(missing)"
@@ -35,7 +35,6 @@ _PERSON = re.compile(
     re.IGNORECASE,
 )
 _JOINED = re.compile(r"[a-z]+I[Dd]")
-# ISO 8601, or day, month and year, with or without a time.
 _DATE = (
     r"^((\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?"
     r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$"
@@ -214,6 +213,6 @@ def _outward(value: float, direction: int) -> float:
         return 0.0
     scale = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
     rounded = (math.floor if direction < 0 else math.ceil)(value / scale) * scale
-    # Few digits; the text of a rounded product could lie on the wrong side of the value.
+    # The text of a rounded product could lie on the wrong side of the value.
     text = float(f"{rounded:.6g}")
     return text if (text <= value if direction < 0 else text >= value) else value

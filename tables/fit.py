@@ -112,7 +112,7 @@ class Fitted:
         folder = Path(folder)
         check_replaceable(folder, force=force)
         key = key_file(folder, force=force)
-        replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)  # readable by its owner only
+        replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)
         pictures = _pictures(self.result.plan, self.model)
         files = {"model.json": self.model.to_json()}
         write(folder, self.document, files=files, pictures=pictures, force=force)
@@ -204,7 +204,6 @@ def read(request: Request) -> Records:
     ValueError
         If a cell does not match the schema, or no record is left to train on.
     """
-    # Secret of the coins that split the records; it follows from the seed, if one was given.
     key = secrets.token_bytes(32)
     if request.seed is not None:
         key = hashlib.blake2b(f"split {request.seed}".encode(), digest_size=32).digest()

@@ -33,7 +33,7 @@ __all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
 EXTRAS = ("polars", "matplotlib")
 SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 16  # bytes in which the row of column names must end
-# First bytes of zstd, bzip2, xz, zlib and gzip files; polars would unpack gzip unasked.
+# First bytes of zstd, bzip2, xz and zlib files; then gzip, which polars would unpack unasked.
 _PACKED = (b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"x\x01", b"x\x9c", b"x\xda")
 _GZIP = b"\x1f\x8b"
 _WRONG = (OSError, EOFError, ValueError, LookupError, csv.Error, zlib.error)
@@ -244,8 +244,7 @@ class Source:
         scan = pl.scan_csv(
             self.path if self._text is None else io.BytesIO(self._text),
             separator=self.separator,
-            # The row of names was read before: its names can collide with names that polars makes
-            # up.
+            # Names of the table can collide with names that polars makes up.
             has_header=False,
             skip_rows=1,
             schema=dict(zip(self.columns, types, strict=True)),

@@ -220,7 +220,6 @@ def _target(column: Column, classification: bool) -> Column:
     if classification and column.categories and len(column.categories) != 2:
         raise ValueError(_too_many(len(column.categories), column.name))
     if column.missing == "impute":
-        # The model would learn a made-up target; you can write one into the table.
         raise ValueError(
             f"A missing target is refused or left out, got missing = 'impute' for column "
             f"{column.name!r} in the schema."

@@ -36,12 +36,10 @@ _CHOICES = {
     "loss": ("logistic", "squared"),
     "held_out": ("noisy", "unprotected", "none"),
 }
-# Optimizers that predicted errors choose from. Correlated noise is left out: no joint cost with the
-# query for the norm of rows is known.
+# Correlated noise is left out: no joint cost with the query for the norm of rows is known.
 CHOICE = ("dpsgd", "noisy_gd")
 _PASSES = 60.0
-# Largest standard deviation of the noise on the norm of rows, relative to the guess that the norm
-# replaces: longer rows still differ from shorter rows.
+# Noise over the guess of a norm, for cuts above the least one: longer rows still differ.
 _NOISE = 0.15
 # Squared norms are cut at four guesses or more; the guess stays where noise exceeds half a guess.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
@@ -104,7 +102,6 @@ class Request:
                 validate.choice(choices, **{name: getattr(self, name)})
         validate.non_negative(l2=self.l2)
         validate.below_one(test_fraction=self.test_fraction)
-        # No noise is enough for epsilon 0.
         validate.positive(epsilon=self.goal["epsilon"])
         validate.probability(delta=self.goal["delta"])
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))

@@ -43,8 +43,7 @@ def digests(columns: Iterable[NDArray[np.float64]], key: bytes) -> NDArray[np.ui
     start, *secrets = _secrets(key, "records", len(columns) + 1)
     state = np.full(len(columns[0]), start)
     for column, secret in zip(columns, secrets, strict=True):
-        # Both zeros are one value. Each step is one to one in the state: records that differ in one
-        # cell never collide.
+        # -0.0 is 0.0. Each step is one to one: records that differ in one cell never collide.
         state = _mixed((state + (column + 0.0).view(np.uint64)) ^ secret)
     return state
 

@@ -59,9 +59,6 @@ def asked(row, name):
     return row["asked"][name]
 
 
-# -- dp-accounting
-
-
 def _google(row, make):
     import dp_accounting
 
@@ -92,9 +89,6 @@ def google_rdp(row):
     from dp_accounting.rdp import RdpAccountant
 
     return _google(row, lambda relation: RdpAccountant(neighboring_relation=relation))
-
-
-# -- prv-accountant
 
 
 def microsoft(row):
@@ -133,16 +127,13 @@ def microsoft(row):
     return lower, upper
 
 
-# -- autodp
-
-
 def autodp(row):
     from autodp.mechanism_zoo import GaussianMechanism, LaplaceMechanism
     from autodp.transformer_zoo import Composition
 
     worst(row)
     relation, mechanisms, counts = row["neighboring_relation"], [], []
-    # Its noise is over the distance of two neighboring sums.
+    # autodp's noise is over the distance of two neighboring sums.
     distance = 2 if relation == REPLACE else 1
     for event, count in leaves(row["event"]):
         if event["type"] == "GaussianDpEvent":
@@ -177,9 +168,6 @@ def _autodp_sampled(event, q, distance):
     return sample(gaussian, q, improved_bound_flag=True)
 
 
-# -- Opacus
-
-
 def _opacus(row, name):
     from opacus.accountants import create_accountant
 
@@ -195,9 +183,6 @@ def opacus_rdp(row):
 
 def opacus_prv(row):
     return _opacus(row, "prv")
-
-
-# -- jax-privacy
 
 
 def _jax(row, config):
@@ -230,9 +215,6 @@ def jax_rdp(row):
     return _jax(row, RdpAccountantConfig())
 
 
-# -- riskcal
-
-
 def riskcal(row):
     from riskcal.accountants import CTDAccountant
 
@@ -241,9 +223,6 @@ def riskcal(row):
     if "delta" in row["asked"]:
         return None, accountant.get_epsilon(delta=row["asked"]["delta"])
     return None, accountant.get_pld().get_delta_for_epsilon(row["asked"]["epsilon"])
-
-
-# -- PLD_accounting
 
 
 def allocation(row):
@@ -268,9 +247,6 @@ def allocation(row):
         params=package.PrivacyParams(epsilon=row["asked"]["epsilon"], **sizes),
         config=package.AllocationSchemeConfig(),
     )
-
-
-# -- dpcal
 
 
 def dpcal(row):
@@ -351,7 +327,7 @@ def answer(function, row, seconds):
     return found
 
 
-# First questions, so that the time of no row includes imports.
+# These run first, so that the time of no row includes imports.
 _FIRST = [
     {
         "id": "",

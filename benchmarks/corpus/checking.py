@@ -17,7 +17,6 @@ from dpcal.errors import CertificateRejected
 Row = dict[str, Any]
 
 CERTIFICATE = "ball certificate"
-# Digits of a bound, and precisions in bits that are tried.
 _DIGITS, _BITS = 30, (256, 1024)
 
 

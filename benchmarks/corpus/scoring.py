@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 VERDICTS = ("inside", "above", "infinite", "below", "refused", "failed", "slow")
 ENVIRONMENTS = Path("build/corpus/environments")
-# Arguments of pip, where the name is not enough: torch without CUDA takes a tenth of the space.
+# torch without CUDA takes a tenth of the space.
 _INSTALLED = {
     "opacus": (
         ("torch", "--index-url", "https://download.pytorch.org/whl/cpu"),

@@ -47,7 +47,7 @@ __all__ = ["STATUSES", "Verdict", "prove"]
 
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
-_ORDERS = (2, 4, 8, 16, 32, 64)  # orders of divergences, where a claim about samples names none
+_ORDERS = (2, 4, 8, 16, 32, 64)
 _SHOWN = 1e-5  # relative distance from a whole number that six digits do not show
 _PRICED_POINTS = 3  # points for a certificate of a claim about samples; each takes up to seconds
 _EQUATIONS = ("identity", "definition", "balance", "units")

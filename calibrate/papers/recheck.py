@@ -78,7 +78,7 @@ def verdict_of(claim: Claim, verdict: Verdict, *, seconds: float = SECONDS) -> s
             _check_sampled(claim, evidence)
     except Undecided as reason:
         return str(reason) or "the evidence does not show it."
-    except Exception as error:  # a document may break any step, and then it shows nothing
+    except Exception as error:
         return f"the evidence is malformed: {type(error).__name__}."
     return ""
 

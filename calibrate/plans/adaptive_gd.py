@@ -59,7 +59,6 @@ def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> P
     The printed charge of a gradient, L0^2 d ell / (n^2 N_t^2), is far below its cost where N_t is
     negative; and the printed test looks at the budget already spent, not at the next answer's.
     """
-    # The algorithm knows no gamma.
     problem = smooth(given, "adaptive gradient descent", gamma=1.0, kappa=2.0, l2=l2)
     default = math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3))
     count = validate.count(steps=max(1, default) if steps is None else steps)

@@ -66,17 +66,14 @@ SAMPLERS = ("fixed-size", "poisson")
 # Relative: a setting within this of a whole number is taken for that number.
 _WHOLE = 1e-12
 
-# Relative noise above sqrt(count) that keeps the sum of the answers' shares of the budget below
-# one.
+# Relative, above sqrt(count): keeps the sum of the answers' shares of the budget below one.
 _ABOVE_ROUNDING = 1e-12
 
 # Seconds of a noisy answer and of the gradient of one record on a fast processor.
 _LEAST_ANSWER, _LEAST_GRADIENT = 1e-6, 1e-8
 
-# Seconds of a week.
 _WEEK = 7 * 86_400.0
 
-# Largest size n at which a theorem's promise is computed.
 _LARGEST_SIZE = 1e30
 
 # Relative precision of the size from which a theorem promises something: two digits.
@@ -246,7 +243,7 @@ def builder(
             size, shared = own.pop(sizes), {key: own.pop(key) for key in _SHARED if key in own}
             if sizes == "dimension":
                 shared["dimension"] = validate.count(dimension=size)
-            else:  # a problem may have no dual variable
+            else:
                 shared["dimension"] = validate.counts(0, **{sizes: size})
             stated = _stated_epsilon(shared)
             del shared["noise_multiplier"]
@@ -262,14 +259,11 @@ def builder(
     return made
 
 
-# Keywords of every builder except the dimension's, with their defaults: before its own, and after
-# them. Minimax problems have no persons for records.
 _EMPTY = inspect.Parameter.empty
 _FIRST = {"n": _EMPTY, "delta": _EMPTY, "epsilon": None, "noise_multiplier": None}
 _LAST = {"neighboring_relation": "", "group_size": 1, "clipped": "row", "accountant": "auto"}
 _SHARED = (*_FIRST, *_LAST)
 
-# Times that a plan is made anew for a smaller epsilon, until the accountant agrees with its sum.
 _MADE_ANEW = 20
 
 
@@ -324,7 +318,7 @@ def _signature(
 
     signature = inspect.signature(build)
     own = list(signature.parameters.values())[1:]
-    if options is not None:  # in the place of **options
+    if options is not None:
         own[-1:] = keywords({each.name: each.default for each in dataclasses.fields(options)})
     rest = [own.pop()] if own[-1].kind == inspect.Parameter.VAR_KEYWORD else []
     last = {**_LAST, "neighboring_relation": relation, "public": False}

@@ -201,9 +201,6 @@ def _sampling(
     return {**fields, "sampling_probability": q}
 
 
-# -- calibration
-
-
 def _calibrated(
     query: Query, epsilon: float, delta: float, relation: str, accountant: str, executor: Any
 ) -> tuple[Query, str]:

@@ -210,10 +210,6 @@ def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, floa
     return kl.multiplier(budget, gradient * left), kl.multiplier(budget, difference * left)
 
 
-# --------------------------------------------------------------------------------------- practical
-
-
-# Pairs of nu and c that are tried.
 _TRIED = tuple((nu / 32, 1.25**power) for nu in range(1, 16) for power in range(1, 16))
 
 
@@ -265,7 +261,6 @@ def _settled(nu: float, c: float, rounds: int) -> Parameters:
 
 def _deepest(p: Problem, nu: float, c: float) -> tuple[int, float, int]:
     """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
-    # The most that the squared quantile times ``spent`` may be, for errors within tolerance.
     budget = 2 * p.rho * (nu / p.sensitivity) ** 2
     level, spent, estimates, rounds = p.F0, 0.0, 0, 0
     for deeper, G, steps, *_, V in islice(_levels({**_settled(nu, c, 0), **_known(p)}), 1000):

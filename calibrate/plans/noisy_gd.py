@@ -110,7 +110,6 @@ def noisy_gd(
     return given.plan("noisy_gd", (query,), parameters)
 
 
-# Most steps that are tried for the last iterate, and how many numbers of steps.
 _MOST_STEPS, _TRIED = 100_000, 400
 
 

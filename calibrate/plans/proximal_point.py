@@ -30,7 +30,6 @@ __all__ = ["planned", "proximal_point", "stage_weights"]
 
 # Most stages; each takes hundreds of passes over the records.
 _MOST_STAGES = 400
-# Inner steps of a stage that are tried, each a pass over the records.
 _INNER_STEPS = (32, 64, 128, 256, 512)
 
 

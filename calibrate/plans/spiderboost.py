@@ -44,12 +44,10 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["spiderboost"]
 
-# Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds; such a split is
-# left out.
+# Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds.
 _LEAST_MULTIPLIER = 1e-2
 
-# Periods that are tried, relative to the closed form, which accounts for samples by a leading term
-# only. Each factor costs one calibration.
+# Periods over the closed form, which accounts for samples roughly; each costs a calibration.
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 

@@ -64,18 +64,15 @@ _ROUNDED: Mapping[str, Callable[[float], float]] = {
     "": float,
 }
 
-# Counts and noise scale are alternated until the scale changes by less than this ratio, in at most
-# this many rounds.
+# Counts and noise scale alternate until the scale changes by less than this ratio.
 _SETTLED, _ROUNDS = 0.002, 6
 
-# The noise scale of a run is near sqrt(2) times one release's; promises at other sizes have two
-# digits, and 5 percent are added so that they are not too small.
+# A run's noise over one release's: near sqrt(2), and 5 percent more, as promises have two digits.
 _ELSEWHERE = 1.05 * math.sqrt(2)
 
 _PERTURBATION = 0.1
 
-# Rounds of the fixed point of gauss_psgd, with steps halved in logarithms (about 40 suffice), its
-# precision, and rounds of the drift kappa, which is found first.
+# Rounds of gauss_psgd (about 40 suffice), their precision, and inner rounds of the drift kappa.
 _ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
@@ -553,8 +550,7 @@ def _kl_condition(case: Case) -> Plan:
     told = problem.promise(case.name, lambda p: (levels(p) or none)["level"])
     v = levels(problem) or none
     settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
-    # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
-    # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long.
+    # Lines 8 and 11 and Lemma 9. Unit of errors: the least gradient norm at excess risk Phi_k.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
     return kl_spider.planned(problem, settled, {"preset": "theory", **told})
 
@@ -678,7 +674,7 @@ def _select_point(case: Case) -> Plan:
 
 # ----------------------------------------------------------------------------------------- DP-SGD
 
-# Of each corollary: steps, width, batch size and step size, and further settings.
+# Corollaries: steps, width, batch size and step size, and further settings.
 _KAN = {
     "5.3": ("T53", "m53"),
     "5.5": ("T55", "m55", "B55", "eta55"),

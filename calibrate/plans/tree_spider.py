@@ -119,7 +119,7 @@ def planned(problem: _Problem, tree: Tree, parameters: Parameters) -> Plan:
     whole = common.disjoint(tree.batch, "tree")
     root = common.gradients(problem.L0, problem.z, tree.rounds, name="root", **whole)
     queries = [root]
-    for j in range(1, tree.depth + 1):  # the right children of each depth
+    for j in range(1, tree.depth + 1):
         own = {"batch_size": tree.batch // 2**j, "count": tree.rounds * 2 ** (j - 1)}
         queries.append(common.differences(root, problem.L1, name=f"depth {j}", **own))
     return problem.plan("tree_spider", tuple(queries), parameters)

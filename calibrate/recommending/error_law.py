@@ -83,7 +83,6 @@ LOSSES = {
 # Excess that a clip leaves in a logistic model, by the clip in units of the typical norm.
 _CLIPS = (0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 _BIASES = (1e-1, 5.5e-2, 1.1e-2, 5e-4, 3e-6, 0.0)
-# Number of eigenvalues that stand for a spectrum.
 _MOST_EIGENVALUES = 40
 
 

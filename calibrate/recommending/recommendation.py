@@ -41,16 +41,14 @@ __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
 
 # Typical norm of rows over its bound, by default.
 _TYPICAL = 0.6
-# Passes over the records that are tried, and bands of correlated noise.
 _PASSES, _BANDS = (5.0, 20.0, 60.0), (4, 16)
-# Full steps that are tried, in addition to as many as noise and smoothness allow.
 _FULL_STEPS = (60, 200)
 # Above this epsilon noise is small: samples are tried with the most passes, and independent noise.
 _LARGE_EPSILON = 100.0
-# Measured over predicted excess on 84 held-out problems: two of three runs are within it.
+# Measured over predicted excess on 84 held-out problems; two of three runs are within _SPREAD.
 _FACTORS = {"dpsgd": 1.25, "noisy_gd": 1.35, "correlated_dpsgd": 1.1}
 _SPREAD = 2.5
-# The same for all full steps that noise and smoothness allow, on 60 other problems.
+# The same factor for full steps that noise and smoothness allow, on 60 other problems.
 _ALLOWED_FULL = 1.15
 # Least waste of sampling for which correlated noise gains, and its factor below that.
 _WASTE, _NO_GAIN = 1.2, 1.4

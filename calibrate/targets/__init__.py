@@ -29,18 +29,15 @@ __all__ = ["CHANGE", "FAR", "MOST", "NO_NOISE", "RELATIVE_WIDTH", "EventOf", "No
 
 EventOf = Callable[[float], DpEvent]
 
-# Relative distance of an answer from a value that misses the target: with its own rounding it is
-# within the documented 1e-6.
+# Relative distance from a value that misses; with its own rounding within the documented 1e-6.
 RELATIVE_WIDTH = 5e-7
 # The same for accountants of other packages, which take seconds a question and err by as much.
 _OF_OTHERS = 1e-4
 
-# Unit: logarithm of the noise multiplier. Largest step of the search: an event may be a table that
-# grows with its noise.
+# Unit: logarithm of the noise. Largest step of the search: a table may grow with its noise.
 FAR = math.log(8)
 
-# Range of noise multipliers relative to the first one, and farther ends where epsilon still
-# changes: in units of incomes or of money, the first one may be anywhere.
+# Over the first noise, which may be anywhere in units of money; _ENDS where epsilon still changes.
 _LEAST = 1e-5
 MOST = 1e9
 _ENDS = 1e-18, 1e18

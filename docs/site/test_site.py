@@ -41,7 +41,7 @@ PAGES = {
     "statement": "report/statement.html",
     "answers": "report/sp800-226.html",
 }
-# What a reader may look for, and the pages that answer it: one of them is a hit among the first.
+# Searches, and the pages that answer them: one of these is among the first hits.
 QUESTIONS = {
     "microbatch": "how_to/pytorch",
     "delta 0": "explanation/accountant|how_to/epsilon|tutorials/first_epsilon|reference/glossary",

@@ -39,7 +39,7 @@ __all__ = ["Condition", "unquoted"]
 
 Kept = NDArray[np.bool_]
 
-# Characters of a condition: more than a condition needs, fewer than make the parser slow.
+# Characters: more than a condition needs, fewer than make the parser slow.
 _LONGEST = 1000
 
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {

@@ -30,8 +30,8 @@ from dpcal.tables.releasing.statistics import Statistic, Total, open_axes
 
 __all__ = ["GROUPS", "planned", "trees_of"]
 
-# Name of the query that finds groups, and the part of delta for a shown group of one record.
 GROUPS = "groups"
+# Part of delta for a shown group of one record.
 _SURPRISE = 0.1
 
 
@@ -97,8 +97,7 @@ def planned(
     scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
     chosen = queries("total", scale * (1 + 1e-12))
     if not found:
-        # Laplace noise is accounted for as pure: largest losses add up to epsilon, and delta is not
-        # used.
+        # Laplace noise is pure: largest losses add up to epsilon, and delta is not used.
         losses = math.fsum(share for _, share in shares.values()) + len(trees) * Quantile.tree_part
         laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
         chosen = min(laplace, chosen, key=_size)
@@ -125,7 +124,7 @@ def _total(noise: str, scale: float, total: Total, share: float, group_size: int
 
 
 def _tree(noise: str, scale: float, name: str, statistic: Quantile) -> Query:
-    """Return the query of quantiles, for a plan whose totals have this noise."""
+    """Return the query of quantiles, for a plan of totals with this noise."""
     wide, power = (2.0, 1.0) if noise == LAPLACE_TOTAL else (1.0, 0.5)
     multiplier = wide * scale * (statistic.levels / statistic.tree_part) ** power
     return query_on_all(name, statistic.reach, multiplier, statistic.levels, kind="selection")

@@ -83,7 +83,6 @@ class Quantile(Statistic):
     points: Vector | None = None
 
     kind = "quantile"
-    # Parts of the budget for the quantiles, and for the check of their ranks.
     tree_part: ClassVar[float] = 0.7
     ranks_part: ClassVar[float] = 0.3
 

@@ -55,7 +55,6 @@ Vector = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 
-# Columns of a release; a column of the table with such a name is shown as "group NAME".
 SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
 
 # Discrete noise is wider than the Gaussian that it covers, by less than this factor.

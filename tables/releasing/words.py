@@ -43,7 +43,6 @@ KINDS: Mapping[str, type[Statistic]] = {
     each.kind: each for each in (Count, Sum, Mean, Variance, Histogram, Quantile)
 }
 
-# Number of equal parts of a range, unless given; and the largest number of cells of a table.
 _PARTS = 10
 _MOST_CELLS = 10**6
 

@@ -131,7 +131,7 @@ def _balance(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) ->
 def _at(claim: Claim, index: t.Term, value: t.Term) -> list[Relation]:
     """Return the conditions of a recursion at an index, about a value."""
     table = {claim.parts["of"]: value, claim.parts["over"]: index}
-    if claim.pairs[0].sign == "=":  # the formula does not name the value
+    if claim.pairs[0].sign == "=":
         return [Relation(value, "=", t.substitute(claim.pairs[0].right, table))]
     return [
         Relation(t.substitute(a, table), sign, t.substitute(b, table)) for a, sign, b in claim.pairs

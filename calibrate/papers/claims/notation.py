@@ -62,7 +62,7 @@ from dpcal.calibrate.papers.kernel.terms import ONE, Term, number, plus, symbol,
 
 __all__ = ["indented", "line", "nearest", "read", "text_of", "theorems_of", "unit_of"]
 
-Checks = Mapping[str, Enumeration]  # programs by the names that lines give them
+Checks = Mapping[str, Enumeration]
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")
 _RANGE = re.compile(r"(\w+) in ([\[(].+[\])])$")

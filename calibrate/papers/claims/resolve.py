@@ -30,7 +30,7 @@ from dpcal.calibrate.papers.kernel.terms import ZERO, Term, substitute, symbol, 
 
 __all__ = ["resolved", "settings_used", "unfold"]
 
-_COUNT = Range(Fraction(1))  # range of a setting that is rounded to a whole number
+_COUNT = Range(Fraction(1))
 
 
 def unfold(term: Term, table: Mapping[str, Term]) -> Term:

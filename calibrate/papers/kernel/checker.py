@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 SECONDS = 20.0  # the longest check of the five papers takes less than 2 seconds
-MOST_CHARACTERS = 2_000_000  # characters of a verdict's evidence as JSON
+MOST_CHARACTERS = 2_000_000
 
 
 def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) -> str:

@@ -74,7 +74,7 @@ class Normal:
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
         self._numbers: dict[Any, bool] = {}
-        self._arguments: dict[Any, Any] = {}  # arguments of extrema, in their first order
+        self._arguments: dict[Any, Any] = {}
 
     def sum(self, term: t.Term) -> Sum:
         """Return the normal form of a term."""

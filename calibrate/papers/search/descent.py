@@ -34,8 +34,8 @@ __all__ = ["lowest"]
 
 Point = dict[str, Fraction]
 STARTS = 8
-EVALUATIONS = 200  # evaluations of one descent, for each symbol
-DIGITS = (2, 4, 8, 17)  # digits of the exact points, the simplest first
+EVALUATIONS = 200
+DIGITS = (2, 4, 8, 17)
 _FARTHEST = 300.0  # largest coordinate; its exponential and the square of this are floats
 _OUTSIDE = 1e4
 _TOUCHING = 1e-6  # largest gap that may be zero
@@ -51,7 +51,7 @@ def lowest(claim: Claim, goal: Relation) -> Iterator[Point]:
 
 
 def _candidates(gap: _Gap, ranges: Mapping[str, Range]) -> Iterator[Point]:
-    with contextlib.suppress(*FAILURES):  # a part has no value in floats
+    with contextlib.suppress(*FAILURES):
         yield from _descents(gap, ranges)
     for base in (_HUGE, 1 / _HUGE):
         for far in (*([name] for name in ranges), list(ranges)):

@@ -11,8 +11,8 @@ DEPTH_OF_MOVES = 6
 DEPTH_OF_CUTS = 1
 SHARE = 0.35  # share of the time left that each strategy gets at the goal itself
 BOXES = 2500
-RATIOS = 4  # ratios below one in a product
-NEGATIVES = 8  # terms that are bounded by such products
+RATIOS = 4
+NEGATIVES = 8
 # Largest degree and most terms of a polynomial that is factored: in less than a second.
 DEGREE = 64
 FACTORED = 200

@@ -21,7 +21,7 @@ from dpcal.calibrate.papers.kernel.terms import Term, subterms
 __all__ = ["FAILURES", "may_hold", "program"]
 
 _TRIED, _KEPT = 400, 24
-_AT_AN_END = 0.2  # share of the points that have a symbol at an end of its range
+_AT_AN_END = 0.2
 _HIGHEST = 700.0  # largest exponent with a finite exponential in floats
 _ERROR = 1e-9  # error of a sum, relative to its largest addend
 FUNCTIONS: dict[str, Callable[..., float]] = {

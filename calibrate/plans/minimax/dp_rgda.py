@@ -52,20 +52,16 @@ _CHECKS: dict[str, Callable[..., Any]] = {
     "algorithm": partial(validate.choice, ("corrected", "literal")),
 }
 
-# Inner steps of an outer step, in units of kappa, which bring y near its best response.
+# Unit: kappa inner steps, which bring y near its best response.
 _STEPS_PER_KAPPA = 2
-# Most inner steps of an outer step, however large kappa is.
 _MOST_INNER = 20
 
-# Records of an increment, in units of the period: the variance of sampling is then an eighth of
-# alpha at the end of a period.
+# Unit: the period, at the end of which the variance of sampling is an eighth of alpha.
 _RECORDS_PER_PERIOD = 16
 
-# Escape phases that the number of outer steps holds in addition to the descent.
 _PHASES = 3
 
 
-# Settings that the parameters of a plan hold elsewhere, or its queries do.
 _ELSEWHERE = ("algorithm", "difference_norm", "sampler")
 
 

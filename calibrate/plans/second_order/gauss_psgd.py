@@ -89,12 +89,10 @@ __all__ = ["RESETS", "Options", "distributed_psgd", "gauss_psgd", "planned", "si
 
 RESETS = ("rewind", "carry", "fresh")
 
-# Unit: 1 / M. The step size eta when omitted: beyond 1 / M no descent is sure, and shorter steps
-# need more answers.
+# Unit: 1 / M, beyond which no descent is sure; shorter steps need more answers.
 _STEP = 0.2
-# Share of the records behind one fresh gradient, when omitted.
+# Shares of the records behind one fresh gradient and one difference, when omitted.
 _REFRESH = 1 / 50
-# Share of the records behind one difference, when omitted.
 _DIFFERENCE = 1 / 1000
 # A fresh gradient with a sampling error, or noise, above an eighth of G is of little use.
 _SHARPNESS = 8
@@ -102,8 +100,7 @@ _SHARPNESS = 8
 _DRIFT = 1 / 4
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
-# Ratio of the noise of a difference to the estimate behind its step: at 1 the noise feeds on itself
-# until kappa stops it; at 1/2 it adds a third.
+# Noise of a difference over its step's estimate: at 1 it feeds on itself, at 1/2 it adds a third.
 _FEEDBACK = 0.5
 _COUNTS = ("period", "escape_steps", "escape_rounds", "passes", "steps")
 _CHECKS: dict[str, Callable[..., Any]] = {
@@ -332,7 +329,6 @@ class _Run(Given):
 
     def checked(self) -> _Run:
         """Refuse differences that are mostly noise; fresh gradients need no check."""
-        # The factor by which a difference's noise exceeds the estimate that led to it.
         feedback = self.multiplier * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
         if self.kappa and feedback > _FEEDBACK * (1 + 1e-9):
             needed = math.ceil(self.b2 * feedback / _FEEDBACK)

@@ -74,7 +74,6 @@ __all__ = ["METHODS", "SCORED", "Power", "best_power", "select_point"]
 
 METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 _OF_SILOS = ("gaussian", "power-method")
-# Kind of query behind each method that takes scores.
 SCORED = {
     "gaussian-score": "saddle score",
     "above-threshold": "above threshold",
@@ -82,11 +81,9 @@ SCORED = {
 }
 
 
-# Ratio of neighboring numbers of products that are tried.
 _RATIO = 1.2
 _MOST_PRODUCTS = 5_000
-# Largest ratio of the error with fewer products to the least error; each product is a pass over the
-# records.
+# Error over the least error: fewer products, each a pass over the records, are worth this.
 _NEAR = 1.03
 
 
@@ -186,7 +183,6 @@ def select_point(
         "sought": test.alpha,
         "max_norm": test.G,
         "hessian_norm": test.M,
-        # The largest gradient, and the size of the most negative eigenvalue, pass.
         "gradient_threshold": test.alpha + slack.gradient,
         "hessian_threshold": root + slack.hessian,
         "accuracy": max(flat, (root + slack.beyond) ** 2 / test.rho),
