@@ -238,6 +238,11 @@ cdef class Slot:
             raise ValueError(
                 "sampling and noise must be distinct generators, got the same one twice."
             )
+        if everyone and (batch_size or sampling_probability < 1):
+            raise ValueError(
+                "everyone is for batches of all records, got sampling_probability="
+                f"{sampling_probability!r} and batch_size={batch_size}."
+            )
         self.sample = Sample(records.kernel.n, sampling_probability, batch_size, sampling)
         self.everyone = everyone
         self.max_norm, self.proportional, self.cap = max_norm, proportional, cap
@@ -315,13 +320,17 @@ cdef class Slot:
             found = self.sums.norm(self.max_norm, &records.total[0], &records.v[0], d)
         return found / self.size if isfinite(found) else None
 
+    cdef bint draws(self) noexcept:
+        """Return whether batches can be drawn here."""
+        return self.everyone or self.sample.generator is not None
+
     cdef bint take_rows(self, rows) except -1:
         """Let the next batch be these rows, if there are any; false if they are no rows."""
         cdef const Py_ssize_t* index
         cdef Py_ssize_t i, count
         self.sample.given = False
         if rows is None:
-            return self.everyone or self.sample.generator is not None
+            return self.draws()
         if not cnp.PyArray_CheckExact(rows) or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1:
             return False
         count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)

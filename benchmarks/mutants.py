@@ -66,7 +66,7 @@ HEADERS = {
     "law": "question",
     "loops": "question",
     "search": "discrete",
-    "gaps": "keyed",
+    "gaps": "samples",
 }
 
 SWAPS = {

@@ -490,9 +490,9 @@ class PrivateOracle(Admits):
 
 
 class CompiledWalk(Steps):
-    """A :class:`dpcal.optim.driver.Walk` that takes many steps at once, as a part of the boundary.
+    """Steps over compiled answers, many at once: a part of the boundary.
 
-    ``slots`` are the compiled answers of the queries; ``how`` is as for a walk.
+    ``slots`` are the compiled answers of the queries; ``how`` is as for :class:`Steps`.
     """
 
     def __init__(
@@ -507,7 +507,8 @@ class CompiledWalk(Steps):
     ) -> None:
         difference = slots[1] if len(slots) > 1 else None
         super().__init__(slots[0], difference, w, period=period, **how)
-        self._oracle, self._queries, self._period = oracle, queries, period
+        self._oracle, self._queries = oracle, queries
+        self._period = 1 if difference is None else period
 
     def take(self, steps: int = 1) -> bool:
         """Take up to ``steps`` steps; return False where the next iterate would not be finite.
