@@ -323,13 +323,12 @@ class PrivateOracle(Admits):
         one_pass = boundary.Pass.planned(
             asked,
             self.objective,
+            w,
             learning_rate=learning_rate,
             strength=strength,
             center=center,
             radius=radius,
         )
-        one_pass.check(self.objective, w)
-        one_pass = one_pass.shortened(w)
 
         def made() -> Vector:
             rows = self._batches.sample(asked)

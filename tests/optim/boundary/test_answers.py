@@ -427,7 +427,6 @@ def test_plans_that_make_no_sense_are_refused():
         ([query("a"), query("b", clipped="user")], {}, "must all have the same clipped"),
         ([query()], {**own, "relation": "replace-special"}, public),
         ([query(**FIXED)], own, public),
-        ([query(composition="disjoint")], own, public),
     ):
         with pytest.raises(ValueError, match=sentence):
             plan_for(*queries, **fields)
