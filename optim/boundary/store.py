@@ -37,7 +37,6 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cached_property
 from threading import RLock
 
@@ -47,7 +46,7 @@ from dpcal._internal import validate
 from dpcal._internal.files import document_of
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
-from dpcal.optim.boundary.kept import KeptFile, facts_of
+from dpcal.optim.boundary.kept import KeptFile, facts_of, moment
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -104,9 +103,8 @@ class Store(KeptFile):
                 with self.whole():
                     streams.adopt(document_of(known["root"]))
             else:
-                now = datetime.now(UTC).isoformat(timespec="seconds")
                 columns = "number, label, started, plan, root"
-                row = now, about["plan"], root or json.dumps(streams.root)
+                row = moment(), about["plan"], root or json.dumps(streams.root)
                 self._file.execute(f"INSERT INTO runs ({columns}) VALUES (1, '', ?, ?, ?)", row)
             facts = {**about, "owner": self._owner}
             del facts["plan"]

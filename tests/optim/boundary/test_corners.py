@@ -118,7 +118,7 @@ def test_one_pass_over_a_loss_of_one_s_own_is_refused():
             return super().contributions(rows.copy(), *at)
 
     mine, one_pass = Mine(X, Y, classes=[0, 1]), plan_for(ONE_PASS, relation="replace-one")
-    with pytest.raises(UnsupportedEvent, match="one pass has a cost for convex losses .* got Mine"):
+    with pytest.raises(UnsupportedEvent, match=r"one pass has a cost for .* got Mine"):
         PrivateOracle(mine, one_pass).one_pass(W, "q", learning_rate=0.1)
 
 
