@@ -296,10 +296,10 @@ cdef class Slot:
         return answer if given else None
 
     def norm(self, w, *, rows):
-        """Return a noisy norm of the mean of clipped gradients and the regulariser; keep the sum.
+        """Return a noisy norm of the mean of clipped gradients and the regulariser, shape (1,).
 
-        ``w`` and ``rows`` are those of :meth:`answer`. None is returned if the norm is not finite,
-        or an argument is of another kind: nothing was drawn.
+        The sum is kept; ``w`` and ``rows`` are those of :meth:`answer`. None is returned if the
+        norm is not finite, or an argument is of another kind: nothing was drawn.
         """
         cdef Records records = self.records
         cdef Py_ssize_t d = records.kernel.dimension, j
@@ -318,7 +318,7 @@ cdef class Slot:
             records.v[j] = self.size * (records.strengths[j] * to[j])
         with self.sums.lock:
             found = self.sums.norm(self.max_norm, &records.total[0], &records.v[0], d)
-        return found / self.size if isfinite(found) else None
+        return np.array([found / self.size]) if isfinite(found) else None
 
     cdef bint draws(self) noexcept:
         """Return whether batches can be drawn here."""

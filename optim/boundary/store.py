@@ -48,6 +48,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.kept import KeptFile, facts_of, moment
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import numbers_in
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of
@@ -203,7 +204,7 @@ class Answers(Store):
                 f"answer {self._at} in {self} is to another question: start the run "
                 "with the same call that it was started with."
             )
-        due = _DUE.get(query.kind, len(points[0]))
+        due = numbers_in(query, len(points[0]))
         with self.whole():
             answer = np.frombuffer(row["answer"], dtype="<f8", count=due).astype(np.float64)
         self._at += 1
@@ -246,16 +247,6 @@ class Answers(Store):
     def held(self, ledger: Ledger) -> Ledger:
         """Return all releases: the file's, while a run with this ledger has not caught up."""
         return read_ledger(self.path) if self._at < self._stored else ledger
-
-
-# Numbers in an answer, where that is not the number of parameters; -1 for any.
-_DUE = {
-    "gradient norm": 1,
-    "scalar": 1,
-    "saddle score": 1,
-    "noisy max": 1,
-    "hessian": -1,
-}
 
 
 def _question(query: Query, points: tuple[Vector, ...]) -> str:

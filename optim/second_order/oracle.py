@@ -162,8 +162,7 @@ class SecondOrderOracle(PrivateOracle):
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
-        answer: Vector = self._given(asked, (w, *about), made)
-        return answer
+        return self._given(asked, (w, *about), made)
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.
