@@ -189,19 +189,18 @@ COIN = DiscreteTable(1.0, np.array([1 << 63], dtype=np.uint64), np.zeros(1, dtyp
 KERNEL = Logistic(X, Y, classes=[0, 1]).kernel
 
 
-def steps_on(bits, count=100):
-    """Return steps along differences, after one on all records, which draws nothing."""
-    records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0, D, COIN)
-    given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
-    fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, everyone=True, **given)
-    change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)
-    return Steps(fresh, change, np.zeros(D), rates=np.full(count, 1e-9), period=count)
+RECORDS, SUMS = Records(KERNEL, ORIGIN), Sums(np.random.default_rng(0), 1.0, D, COIN)
 
 
 def slot(**given):
     whole = {"sampling": None, "sampling_probability": 1.0, "batch_size": 0}
-    records, sums = Records(KERNEL, ORIGIN), Sums(np.random.default_rng(0), 1.0, D, COIN)
-    return Slot(records, sums, max_norm=1.0, size=1.0, **{**whole, **given})
+    return Slot(RECORDS, SUMS, max_norm=1.0, size=1.0, **{**whole, **given})
+
+
+def steps_on(bits, count=100):
+    """Return steps along differences, after one on all records, which draws nothing."""
+    fresh, change = slot(everyone=True), slot(sampling=bits, sampling_probability=0.5)
+    return Steps(fresh, change, ORIGIN, rates=np.full(count, 1e-9), period=count)
 
 
 def stepping(refresh, w=ORIGIN, **how):
