@@ -206,7 +206,7 @@ class SimpleImputer(ByColumn):
             query = choices_query("medians", *self._target(), d)
             ends = np.transpose(self._ends(d))
             with self._choosing(cells, query) as choices:
-                found = [choices.medians(j, ends[j], query.name) for j in range(d)]
+                found = [choices.quantiles(j, ends[j], query.name) for j in range(d)]
             self.statistics_ = np.concatenate(found)
             return self
         middle, half = self._box(d)
@@ -299,7 +299,7 @@ class QuantileTransformer(ByColumn):
         with self._choosing(X, query) as choices:
             for column, cuts in enumerate(ends):
                 for _ in range(levels):
-                    middles = choices.medians(column, cuts, query.name)
+                    middles = choices.quantiles(column, cuts, query.name)
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
         self.quantiles_ = np.column_stack(columns)
