@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from dpcal.report.verification import verify as verify
     from dpcal.tables.api import release as release, train as train
     from dpcal.tables.model import load_model as load_model
-    
+
     __version__: str
 else:
     _find, __dir__, __all__ = lazy.attach(__name__)

@@ -80,7 +80,9 @@ HEADERS = {
     "discrete": ["_ext/search.h", "_ext/vector.h"],
     "gradients": ["_ext/rows.h"],
     "losses": ["_ext/rows.h"],
-    "keyed": ["_ext/gaps.h"],
+    "samples": ["_ext/gaps.h"],
+    "answers": ["_ext/gaps.h"],
+    "loops": ["_ext/gaps.h"],
     "sums": ["_ext/steps.h"],
 }
 

@@ -238,6 +238,11 @@ cdef class Slot:
             raise ValueError(
                 "sampling and noise must be distinct generators, got the same one twice."
             )
+        if everyone and (batch_size or sampling_probability < 1):
+            raise ValueError(
+                "everyone is for batches of all records, got sampling_probability="
+                f"{sampling_probability!r} and batch_size={batch_size}."
+            )
         self.sample = Sample(records.kernel.n, sampling_probability, batch_size, sampling)
         self.everyone = everyone
         self.max_norm, self.proportional, self.cap = max_norm, proportional, cap
@@ -291,10 +296,10 @@ cdef class Slot:
         return answer if given else None
 
     def norm(self, w, *, rows):
-        """Return a noisy norm of the mean of clipped gradients and the regulariser; keep the sum.
+        """Return a noisy norm of the mean of clipped gradients and the regulariser, shape (1,).
 
-        ``w`` and ``rows`` are those of :meth:`answer`. None is returned if the norm is not finite,
-        or an argument is of another kind: nothing was drawn.
+        The sum is kept; ``w`` and ``rows`` are those of :meth:`answer`. None is returned if the
+        norm is not finite, or an argument is of another kind: nothing was drawn.
         """
         cdef Records records = self.records
         cdef Py_ssize_t d = records.kernel.dimension, j
@@ -313,7 +318,11 @@ cdef class Slot:
             records.v[j] = self.size * (records.strengths[j] * to[j])
         with self.sums.lock:
             found = self.sums.norm(self.max_norm, &records.total[0], &records.v[0], d)
-        return found / self.size if isfinite(found) else None
+        return np.array([found / self.size]) if isfinite(found) else None
+
+    cdef bint draws(self) noexcept:
+        """Return whether batches can be drawn here."""
+        return self.everyone or self.sample.generator is not None
 
     cdef bint take_rows(self, rows) except -1:
         """Let the next batch be these rows, if there are any; false if they are no rows."""
@@ -321,7 +330,7 @@ cdef class Slot:
         cdef Py_ssize_t i, count
         self.sample.given = False
         if rows is None:
-            return self.everyone or self.sample.generator is not None
+            return self.draws()
         if not cnp.PyArray_CheckExact(rows) or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1:
             return False
         count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)

@@ -21,7 +21,6 @@ enum {
 };
 
 typedef struct {
-    double sampling_probability; /* 0 before the first table */
     int digits;                  /* b */
     uint64_t sure;               /* P(keep L) is at least this, in units of 2^(b - 64) */
     uint64_t high[DPCAL_ENTRIES]; /* P(H <= k), in units of 2^-64 and 2^-128 */
@@ -67,7 +66,6 @@ static void dpcal_gaps_prepare(dpcal_gaps *gaps, double sampling_probability) {
             k++;
         gaps->guide[i] = (uint16_t)k;
     }
-    gaps->sampling_probability = sampling_probability;
 }
 
 /* Return r^L for L < 2^b, in units of 2^-128. */

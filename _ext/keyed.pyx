@@ -1,9 +1,8 @@
-"""Cryptographic words as a bit generator of numpy's, and Poisson samples that are exact.
+"""Cryptographic words as a bit generator of numpy's.
 
 :class:`KeyedBits` reads a stream of words, in blocks, for ``numpy.random.Generator`` and for
 kernels. Whole numbers, permutations and subsets that a generator draws from uniform words are
-exact. Poisson samples are made from a table and coins of 128 bits
-(``gaps.h``), without floating point.
+exact, and so are Poisson samples (:mod:`dpcal._ext.samples`).
 
 A compiled loop cannot stop in the middle of a draw, so a stream that fails gives it words of no
 meaning from then on. The lock that every draw holds raises the error at the end of the draw, and
@@ -24,7 +23,7 @@ True
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
@@ -33,21 +32,6 @@ from threading import Lock
 
 import numpy as np
 
-cdef extern from "gaps.h":
-    ctypedef long long wide "dpcal_wide"
-    enum:
-        ENTRIES "DPCAL_ENTRIES"
-    ctypedef struct Gaps "dpcal_gaps":
-        double sampling_probability
-        int digits
-        uint64_t sure
-        uint64_t* high
-        uint64_t* low
-        uint16_t* guide
-        wide* powers
-    void prepare "dpcal_gaps_prepare"(Gaps* gaps, double sampling_probability) noexcept nogil
-    wide kept "dpcal_gaps_kept"(const Gaps* gaps, uint64_t L) noexcept nogil
-
 cdef enum:
     FIRST = 128  # words of the first read; each read has twice as many
     MOST = 8192  # most words of a read: 64 KiB
@@ -55,7 +39,6 @@ cdef enum:
 cdef struct Block:
     const uint64_t* words
     Py_ssize_t at, size
-    Gaps gaps
     PyObject* owner
     uint64_t[FIRST] meaningless
     uint64_t filled
@@ -172,7 +155,6 @@ cdef class KeyedBits:
     def __init__(self, KeyStream stream not None):
         self.stream, self.lock = stream, Gate()
         self.block.owner = <PyObject*>self
-        self.block.gaps.sampling_probability = 0
         self.bits.state = &self.block
         self.bits.next_uint64 = self.bits.next_raw = next_word
         self.bits.next_uint32 = next_half
@@ -238,26 +220,6 @@ cdef double next_double(void* state) noexcept nogil:
     return (word(<Block*>state) >> 11) * (1.0 / 9007199254740992.0)
 
 
-def law_of_gaps(double sampling_probability):
-    """Return b, P(H <= k) for each entry k, and r^(2^i) for i < b: see ``gaps.h``.
-
-    The sampling probability is in (0, 1); probabilities are in units of 2^-128.
-    """
-    cdef Gaps gaps
-    prepare(&gaps, sampling_probability)
-    table = [(int(gaps.high[k]) << 64) + int(gaps.low[k]) for k in range(ENTRIES)]
-    return gaps.digits, table, [_whole(gaps.powers[i]) for i in range(gaps.digits)]
-
-
-cdef _whole(wide share):
-    return (int(<uint64_t>(share >> 64)) << 64) + int(<uint64_t>share)
-
-
-cdef bint is_keyed(bitgen_t* bits) noexcept nogil:
-    """Return whether words are cryptographic, so that :func:`keyed_rows` may read them."""
-    return bits.next_uint64 == next_word
-
-
 cdef void words_of(bitgen_t* bits, uint64_t* out, Py_ssize_t count) noexcept nogil:
     """Write the next words of any generator."""
     cdef Block* block = <Block*>bits.state
@@ -284,74 +246,3 @@ cdef bitgen_t* bits_of(object generator) except NULL:
             f"got {generator!r} of type {type(generator).__name__}."
         )
     return <bitgen_t*>PyCapsule_GetPointer(generator.bit_generator.capsule, "BitGenerator")
-
-
-cdef Py_ssize_t keyed_rows(
-    bitgen_t* bits,
-    double sampling_probability,
-    Py_ssize_t n,
-    Py_ssize_t* position,
-    Py_ssize_t* rows,
-    Py_ssize_t capacity,
-) noexcept nogil:
-    """See ``next_rows`` in ``samples.pyx``: the same, for a probability below 1, exactly."""
-    cdef Block* block = <Block*>bits.state
-    cdef Gaps* gaps = &block.gaps
-    cdef Py_ssize_t count = 0
-    cdef int64_t at = position[0], gap
-    if gaps.sampling_probability != sampling_probability:
-        prepare(gaps, sampling_probability)
-    while count < capacity and at < n:
-        gap = gap_of(block, n - at)
-        if gap >= n - at:
-            at = n
-            break
-        at += gap
-        rows[count] = at
-        count += 1
-        at += 1
-    position[0] = at
-    return count
-
-
-cdef inline int64_t gap_of(Block* block, int64_t most) noexcept nogil:
-    """Draw a gap; any number from ``most`` on stands for all that are."""
-    cdef const Gaps* gaps = &block.gaps
-    cdef int64_t gap = 0
-    cdef int b = gaps.digits, k
-    cdef uint64_t first, rest, last
-    while True:
-        first = word(block)
-        k = gaps.guide[first >> 54]
-        while k < ENTRIES and gaps.high[k] < first:
-            k += 1
-        if k < ENTRIES and gaps.high[k] == first:
-            rest = word(block)
-            while k < ENTRIES and gaps.high[k] == first and gaps.low[k] <= rest:
-                k += 1
-        gap += <int64_t>k << b
-        # Beyond the table the law is the same again.
-        if k < ENTRIES or gap >= most:
-            break
-    while b:
-        first = word(block)
-        last = first & ((<uint64_t>1 << b) - 1)
-        first >>= b
-        if first < gaps.sure or keeps(block, last, first):
-            return gap + <int64_t>last
-    return gap
-
-
-cdef bint keeps(Block* block, uint64_t last, uint64_t first) noexcept nogil:
-    """Toss the coin that keeps L, of which the first 64 - b bits are there."""
-    cdef int b = block.gaps.digits
-    cdef wide share = kept(&block.gaps, last)
-    cdef uint64_t upper = <uint64_t>(share >> 64)
-    if first != upper >> b:
-        return first < upper >> b
-    # The bits that follow: b of the upper word, and the lower word.
-    upper = upper << (64 - b)
-    first = word(block) >> (64 - b) << (64 - b)
-    if first != upper:
-        return first < upper
-    return word(block) < <uint64_t>share

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,8 @@ class Steps:
     step: int
     def __init__(
         self,
-        refresh: Slot,
-        difference: Slot | None,
+        refresh: Slot | Callable[[NDArray[np.float64]], Any],
+        difference: Slot | Callable[[NDArray[np.float64], NDArray[np.float64]], Any] | None,
         w: NDArray[np.float64],
         *,
         rates: NDArray[np.float64],

@@ -1,8 +1,8 @@
 """The one compiled loop of the optimizers: steps along noisy gradients, and along their differences.
 
-A step is an answer of a :class:`dpcal._ext.answers.Slot`, a move against it, and a projection.
-Nothing is allocated for it, and the interpreter is called only for signals, and for projections
-that are not onto a ball.
+A step is an answer, a move against it, and a projection. Where answers are those of a
+:class:`dpcal._ext.answers.Slot`, nothing is allocated for a step, and the interpreter is called
+only for signals, and for projections that are not onto a ball. A function can answer too.
 
 >>> import numpy as np
 >>> from dpcal._ext.answers import Records, Slot
@@ -19,6 +19,9 @@ that are not onto a ball.
 >>> steps = Steps(fresh, change, np.zeros(2), rates=np.full(3, 2.0), period=2)
 >>> steps.take(3), steps.w.round().tolist()  # (w - 1) / 2 vanishes after a full step
 (3, [1.0, 1.0])
+>>> half = Steps(lambda w: (w - 1) / 2, None, np.zeros(2), rates=np.ones(3))
+>>> half.take(3), half.w.tolist()
+(3, [0.875, 0.875])
 """
 
 cimport cython
@@ -28,7 +31,11 @@ from libc.string cimport memcpy
 
 from dpcal._ext.answers cimport Slot
 
+from contextlib import nullcontext
+
 import numpy as np
+
+from dpcal._ext.gradients import aligned_zeros
 
 cnp.import_array()
 
@@ -49,7 +56,8 @@ cdef class Steps:
     Parameters
     ----------
     refresh, difference
-        Slots of one oracle, whose generators are the same; the latter None if all g_t are fresh.
+        Slots of one oracle, whose generators are the same and which draw their batches; or
+        functions of w_t, and of w_t and w_(t-1). The latter None if all g_t are fresh.
     w
         The start, shape (dimension,).
     rates
@@ -65,10 +73,12 @@ cdef class Steps:
         grow with their number (1).
     fixed, project
         How many leading parameters stay, and the projection of the others in place of a ball.
+
+    Arguments out of range, and answers of a function with another shape, raise a ValueError.
     """
 
     cdef Slot refresh, difference
-    cdef object project, lock
+    cdef object fresh, change, project, lock, noise_lock
     cdef object held
     cdef double *at
     cdef double *before
@@ -82,8 +92,8 @@ cdef class Steps:
 
     def __init__(
         self,
-        Slot refresh not None,
-        Slot difference,
+        refresh,
+        difference,
         w,
         *,
         rates,
@@ -96,20 +106,41 @@ cdef class Steps:
         Py_ssize_t fixed=0,
         project=None,
     ):
-        if period < 1 or (period > 1 and difference is None):
-            raise ValueError(f"period must be 1 where no difference is asked, got {period}.")
-        self.refresh, self.difference = refresh, difference
-        draws = difference is None or not refresh.everyone
-        self.lock = refresh.lock if draws else difference.lock
-        self.rates, self.period = np.ascontiguousarray(rates, dtype=np.float64), period
+        self.d = len(w)
+        if period < 1 or not 0 <= fixed <= self.d:
+            raise ValueError(
+                f"period must be at least 1, and fixed in [0, {self.d}], got {period} and {fixed}."
+            )
+        # Without differences every gradient is fresh.
+        self.period = 1 if difference is None else period
+        cdef double[:, ::1] held
+        if isinstance(refresh, Slot):
+            self.take_slots(refresh, difference)
+            held = self.refresh.records.vectors(5)
+        else:
+            self.fresh, self.change = refresh, difference
+            self.lock = self.noise_lock = nullcontext()
+            held = aligned_zeros(5 * self.d).reshape(5, self.d)
+        self.rates = np.ascontiguousarray(rates, dtype=np.float64)
         self.radius, self.reach, self.project, self.fixed = radius, reach, project, fixed
         self.averaged_from = len(rates) if averaged_from is None else averaged_from
-        self.growth, self.d = growth, refresh.records.kernel.dimension
-        cdef double[:, ::1] held = refresh.records.vectors(5)
+        self.growth = growth
         self.held = held
         self.at, self.before, self.estimate = &held[0, 0], &held[1, 0], &held[2, 0]
         self.to, self.average = &held[3, 0], &held[4, 0]
         self.start(w, w, np.zeros(self.d), step)
+
+    cdef int take_slots(self, Slot refresh, Slot difference) except -1:
+        """Let slots answer; refuse slots that do not draw their batches."""
+        cdef Py_ssize_t dimension = refresh.records.kernel.dimension
+        if self.d != dimension:
+            raise ValueError(f"w must have shape ({dimension},), got {self.d} numbers.")
+        if not (refresh.draws() and (difference is None or difference.draws())):
+            raise ValueError("refresh and difference must draw their batches, got one without.")
+        self.refresh, self.difference = refresh, difference
+        self.lock = refresh.lock if difference is None or not refresh.everyone else difference.lock
+        self.noise_lock = refresh.sums.lock
+        return 0
 
     def start(
         self,
@@ -121,6 +152,8 @@ cdef class Steps:
         """Go on from an iterate, the one before, the estimate there, and a number of steps."""
         if not w.shape[0] == previous.shape[0] == gradient.shape[0] == self.d:
             raise ValueError(f"w must have shape ({self.d},), got {w.shape[0]} numbers.")
+        if step < 0:
+            raise ValueError(f"step must be at least 0, got {step}.")
         memcpy(self.at, &w[0], self.d * sizeof(double))
         memcpy(self.before, &previous[0], self.d * sizeof(double))
         memcpy(self.estimate, &gradient[0], self.d * sizeof(double))
@@ -149,7 +182,7 @@ cdef class Steps:
     def take(self, Py_ssize_t count):
         """Take so many steps; return how many: fewer where an iterate would not be finite."""
         cdef Py_ssize_t end = min(self.step + count, self.rates.shape[0]), first = self.step
-        with self.lock, self.refresh.sums.lock, nogil:
+        with self.lock, self.noise_lock, nogil:
             while self.step < end and self.estimated() and self.moved():
                 self.step += 1
         return self.step - first
@@ -157,13 +190,26 @@ cdef class Steps:
     cdef bint estimated(self) except -1 nogil:
         """Answer at the iterate; false where there is no finite answer."""
         cdef Py_ssize_t j
-        if self.step % self.period == 0:
+        if self.refresh is None:
+            with gil:
+                self.asked()
+        elif self.step % self.period == 0:
             return self.refresh.take(self.at, NULL, self.estimate, NULL, 0)
-        if not self.difference.take(self.at, self.before, self.to, NULL, 0):
+        elif not self.difference.take(self.at, self.before, self.to, NULL, 0):
             return False
-        for j in range(self.d):
+        for j in range(self.d if self.step % self.period else 0):
             self.estimate[j] += self.to[j]
         return True
+
+    cdef int asked(self) except -1:
+        """Let a function answer: a gradient at its place, or a difference to be added."""
+        cdef bint is_fresh = self.step % self.period == 0
+        answer = self.fresh(self.w) if is_fresh else self.change(self.w, self.previous)
+        cdef const double[::1] numbers = np.ascontiguousarray(answer, dtype=np.float64)
+        if numbers.shape[0] != self.d:
+            raise ValueError(f"an answer must have shape ({self.d},), got {np.shape(answer)}.")
+        memcpy(self.estimate if is_fresh else self.to, &numbers[0], self.d * sizeof(double))
+        return 0
 
     cdef bint moved(self) except -1 nogil:
         """Step against the estimate; false, at the iterate before, if that overflows."""

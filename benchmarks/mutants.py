@@ -53,14 +53,15 @@ ROOMS = {
 }
 # Kernels of the boundary (noise, batches, clipped sums), and the kernel that a header is part of.
 KERNELS = {name: name for name in (
-    "keyed", "discrete", "noise", "samples", "streams", "gradients", "grid", "pairs", "loops",
+    "keyed", "discrete", "samples", "streams", "gradients", "grid", "sums", "answers", "loops",
 )}  # fmt: skip
 HEADERS = {
     "contour": "question",
     "law": "question",
     "loops": "question",
     "search": "discrete",
-    "gaps": "keyed",
+    "steps": "sums",
+    "gaps": "samples",
 }
 
 SWAPS = {

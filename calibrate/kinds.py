@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal.accountants import events
+from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.persons import for_group, rows_of_one_person
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Kind:
         Whether sums are over cells, with a record in at most one.
     once
         Whether all answers together have one epsilon.
+    relations
+        Neighboring relations that the event holds under.
     needs
         Values that fields may have.
     """
@@ -87,6 +90,7 @@ class Kind:
     choice: bool = False
     cells: bool = False
     once: bool = False
+    relations: tuple[str, ...] = RELATIONS
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
@@ -94,6 +98,10 @@ _SUM = Kind()
 _ALL = {"sampler": ("full",), "composition": ("sequential",), "budget": (None,)}
 _SCORED = {**_ALL, "max_norm": (1,)}
 _PARTS = {"composition": ("disjoint",), "answers_per_part": (1,)}
+# Labels and places have a cost for a record that is added, removed or blanked.
+_NOT_REPLACED = ("add-or-remove-one", "replace-special")
+# The rounding of other records' scores depends on the number of records.
+_SAME_NUMBER = ("replace-one", "replace-special")
 
 LAPLACE_TOTAL = "laplace total"
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -106,13 +114,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "last iterate": Kind(needs=_ALL),
         "hessian": _SUM,
         "hessian vector": _SUM,
-        "saddle score": _SUM,
-        "above threshold": Kind(_above_threshold, once=True, needs=_SCORED),
-        "noisy max": Kind(_noisy_max, needs=_SCORED),
+        "saddle score": Kind(relations=_SAME_NUMBER),
+        "above threshold": Kind(_above_threshold, once=True, relations=_SAME_NUMBER, needs=_SCORED),
+        "noisy max": Kind(_noisy_max, relations=_SAME_NUMBER, needs=_SCORED),
         "total": Kind(cells=True, needs=_ALL),
         LAPLACE_TOTAL: Kind(_laplace_total, cells=True, needs=_ALL),
-        "labels": Kind(_labels, choice=True, needs=_SCORED),
-        "selection": Kind(_selection, choice=True, needs=_ALL),
+        "labels": Kind(_labels, choice=True, relations=_NOT_REPLACED, needs=_SCORED),
+        "selection": Kind(_selection, choice=True, relations=_NOT_REPLACED, needs=_ALL),
     }
 )
 LAPLACE = ("above threshold", "noisy max")

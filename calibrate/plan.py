@@ -156,6 +156,7 @@ class Plan:
         if not names or len(set(names)) != len(names):
             raise ValueError(f"queries must be one or more with distinct names, got names {names}.")
         for query in self.queries:
+            _check_relation(query, relation)
             if query.batch_size is not None and query.batch_size > self.n:
                 raise ValueError(
                     f"batch_size of query {query.name!r} must be at most n={self.n}, "
@@ -457,10 +458,11 @@ def compose(
 
 
 def _check_relation(query: Query, neighboring_relation: str) -> None:
-    if KINDS[query.kind].choice and neighboring_relation == "replace-one":
+    relations = KINDS[query.kind].relations
+    if neighboring_relation not in relations:
         raise UnsupportedEvent(
-            f"query {query.name!r} of kind {query.kind!r} is priced for a record that is added, "
-            "removed or blanked, got neighboring_relation 'replace-one'."
+            f"query {query.name!r} of kind {query.kind!r} is for neighboring_relation "
+            f"{' or '.join(map(repr, relations))}, got {neighboring_relation!r}."
         )
     if query.composition == "disjoint" and neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(

@@ -40,9 +40,10 @@ _NEEDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
     {
         "proportional": {"kind": ("gradient difference",)},
         "cap": {"proportional": (True,)},
+        "composition": {"sampler": ("fixed-size",)},
         "partition": {"composition": ("disjoint",)},
         "answers_per_part": {"composition": ("disjoint",)},
-        "budget": {"sampler": ("full",), "composition": ("sequential",)},
+        "budget": {"sampler": ("full",)},
         "correlation": {"kind": ("gradient",), "composition": ("sequential",), "budget": (None,)},
         "threshold": {"kind": ("labels",)},
         "epoch": {"composition": ("sequential",)},

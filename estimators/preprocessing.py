@@ -209,7 +209,7 @@ class SimpleImputer(ByColumn):
         cells = self._cells(X)
         if self.strategy == "median":
             with self._choosing(cells, "medians", answers=d) as (choices, ends):
-                found = [choices.medians(j, ends[j], "medians") for j in range(d)]
+                found = [choices.quantiles(j, ends[j], "medians") for j in range(d)]
             self.statistics_ = np.concatenate(found)
             return self
         middle, half = self._box(d)
@@ -301,7 +301,7 @@ class QuantileTransformer(ByColumn):
         with self._choosing(X, "medians", answers=levels * d) as (choices, ends):
             for column, cuts in enumerate(ends):
                 for _ in range(levels):
-                    middles = choices.medians(column, cuts, "medians")
+                    middles = choices.quantiles(column, cuts, "medians")
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
         self.quantiles_ = np.column_stack(columns)

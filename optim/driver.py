@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal._ext.loops import Steps
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, warn_caller
@@ -303,105 +304,35 @@ class Run(AbstractContextManager[None]):
             )
 
 
-class Walk:
-    """Steps ``w <- P(w - eta_t g_t)``, one at a time, over the answers of any oracle.
+class Walk(Steps):
+    """Steps over the answers of any oracle, one at a time; ``how`` is as for :class:`Steps`.
 
-    In step t, g_t is the answer to ``refresh`` at w_t if t is a multiple of ``period``. Otherwise
-    an answer to ``difference`` between w_t and w_(t-1) is added to g_(t-1).
-
-    Parameters
-    ----------
-    oracle, refresh, difference
-        The oracle, and names of its queries of kinds ``"gradient"`` and ``"gradient difference"``,
-        not adaptive; the latter None with a period of 1.
-    w
-        Start, shape (dimension,).
-    rates
-        eta_t of all steps of the run.
-    period
-        Steps from one fresh gradient to the next.
-    step
-        Number of the first step.
-    radius
-        Radius of the ball around the origin that iterates are projected onto; infinite for none.
-    reach
-        No rate is above ``reach / sqrt(|g_0|^2 + ... + |g_t|^2)``.
-    averaged_from, growth
-        The step from which on iterates are averaged, in which iterate k of them has weight 1, or k
-        if ``growth`` is 1; no step when omitted.
-    fixed, project
-        Number of leading parameters that stay where they are; and a projection of the others, shape
-        (dimension - fixed,), which gives a new array.
-
-    Attributes
-    ----------
-    w, previous, gradient, mean
-        The iterate, the one before, the estimate there, and the mean; copies, shape (dimension,).
+    ``refresh`` and ``difference`` are names of its queries of kinds ``"gradient"`` and ``"gradient
+    difference"``, not adaptive; the latter None where every gradient is fresh.
     """
 
     def __init__(
-        self,
-        oracle: Oracle,
-        w: Vector,
-        refresh: str,
-        difference: str | None = None,
-        *,
-        rates: Vector,
-        period: int = 1,
-        step: int = 0,
-        radius: float = math.inf,
-        reach: float = math.inf,
-        averaged_from: int | None = None,
-        growth: float = 0.0,
-        fixed: int = 0,
-        project: Callable[[Vector], Vector] | None = None,
+        self, oracle: Oracle, w: Vector, refresh: str, difference: str | None = None, **how: Any
     ) -> None:
-        self._oracle, self._refresh, self._difference = oracle, refresh, difference
-        self._rates, self._period, self._radius, self._reach = rates, period, radius, reach
-        self._averaged_from = len(rates) if averaged_from is None else averaged_from
-        self._growth, self._fixed, self._project = growth, fixed, project
-        self._squares, self.mean = np.zeros(1), np.zeros_like(w)
-        self.start(w, w, np.zeros_like(w), step)
+        def fresh(w: Vector) -> Vector:
+            return oracle.gradient(w, refresh)
 
-    def start(self, w: Vector, previous: Vector, gradient: Vector, step: int) -> None:
-        """Go on from an iterate, the one before, the estimate there, and a number of steps."""
-        self.w, self.previous, self.gradient, self.step = w, previous, gradient, step
+        def change(w: Vector, v: Vector) -> Vector:
+            return oracle.difference(w, v, str(difference))
+
+        super().__init__(fresh, None if difference is None else change, w, **how)
 
     def take(self, steps: int = 1) -> bool:
-        """Take up to ``steps`` steps; return False where the next iterate would not be finite."""
-        w, oracle = self.w, self._oracle
-        if self.step % self._period == 0 or self._difference is None:
-            self.gradient = oracle.gradient(w, self._refresh)
-        else:
-            self.gradient = self.gradient + oracle.difference(w, self.previous, self._difference)
-        rate = self._rates[self.step]
-        if self._reach < math.inf and self.gradient.any():
-            self._squares[0] = np.cumsum(np.append(self._squares, self.gradient**2))[-1]
-            rate = min(rate, self._reach / math.sqrt(self._squares[0]))
-        moved = w - rate * self.gradient
-        moved[: self._fixed] = w[: self._fixed]
-        if self._project is not None:
-            moved[self._fixed :] = self._project(moved[self._fixed :])
-        norm = l2_norm(moved)
-        if not math.isfinite(norm):
-            return False
-        if norm > self._radius:
-            moved *= self._radius / norm
-        self.w, self.previous, self.step = moved, w, self.step + 1
-        count = self.step - self._averaged_from
-        if count > 0:
-            change = (moved - self.mean) * (1 + self._growth) / (count + self._growth)
-            self.mean = self.mean + change
-        return True
+        """Take a step; return False where the next iterate would not be finite."""
+        return super().take(min(steps, 1)) == 1
 
 
 def walk_of(
     oracle: Oracle, w: Vector, refresh: str, difference: str | None = None, **how: Any
 ) -> Walk | CompiledWalk:
-    """Return a walk from ``w``, in compiled code where it can be; ``how`` as for :class:`Walk`.
+    """Return a walk from ``w``, with many steps at once where the oracle has compiled answers.
 
-    Both walks have the same bits and the same ledger, with entries that are written before a record
-    is read.
+    Its ledger has an entry before a record is read; ``how`` is as for :class:`Steps`.
     """
     if isinstance(oracle, PrivateOracle):
         names = [refresh] if difference is None else [refresh, difference]

@@ -63,8 +63,8 @@ from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.account import Account, Charge
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, moment, run_of
-from dpcal.optim.boundary.kept import Statement
+from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, run_of
+from dpcal.optim.boundary.kept import Statement, moment
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed

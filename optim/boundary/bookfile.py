@@ -19,14 +19,13 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpcal.optim.account import Account, charge_of
-from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of
+from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of, moment
 
-__all__ = ["BookFile", "Row", "Snapshot", "moment", "run_of"]
+__all__ = ["BookFile", "Row", "Snapshot", "run_of"]
 
 Row = dict[str, Any]
 
@@ -138,8 +137,3 @@ class BookFile(KeptFile):
                 file.execute(statement, values)
             file.execute("UPDATE about SET value = ? WHERE name = 'version'", (str(version + 1),))
         return True
-
-
-def moment() -> str:
-    """Return the date and time, in ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

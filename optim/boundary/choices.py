@@ -164,10 +164,6 @@ class PrivateChoices(Admits):
         DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
         return whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
 
-    def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
-        """Return a private median of a column in each interval: :meth:`quantiles` at shares 1/2."""
-        return self.quantiles(column, cuts, query)
-
     def quantiles(
         self, column: int, cuts: ArrayLike, query: str, shares: ArrayLike = 0.5
     ) -> Vector:

@@ -31,13 +31,14 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dpcal._internal.files import check_regular
 from dpcal.errors import reason_of
 
-__all__ = ["KeptFile", "Statement", "facts_of"]
+__all__ = ["KeptFile", "Statement", "facts_of", "moment"]
 
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -212,3 +213,8 @@ def _tables(file: sqlite3.Connection) -> set[str]:
 def facts_of(file: sqlite3.Connection) -> dict[str, str]:
     """Return the facts that a file holds, by name."""
     return dict(file.execute("SELECT name, value FROM about").fetchall())
+
+
+def moment() -> str:
+    """Return the date and time, in ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -274,7 +274,7 @@ class Ledger(Priced):
         needed: dict[str, int] = {}
         for query in self.totals:
             if query.composition == "disjoint":
-                name, size = query.partition or query.name, query.batch_size or self._n
+                name, size = query.partition or query.name, query.batch_size or 0
                 parts = -(-query.count // query.answers_per_part)
                 needed[name] = needed.get(name, 0) + parts * size
         for name, records in needed.items():
@@ -362,15 +362,6 @@ class Admits(Spender):
         if query.kind != kind:
             raise ValueError(
                 f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
-            )
-        relation = self.plan.neighboring_relation
-        if query.composition == "disjoint" and (
-            query.sampler != "fixed-size" or relation == "add-or-remove-one"
-        ):
-            raise ValueError(
-                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
-                "'fixed-size' under 'replace-one' or 'replace-special', got "
-                f"{name!r} with sampler {query.sampler!r} under {relation!r}."
             )
         if query.budget is not None:
             return self._with_noise(query, noise_multiplier)

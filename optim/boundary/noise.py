@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Steps: TypeAlias = Pass | LastIterate
 
-__all__ = ["Mechanism", "check_distance"]
+__all__ = ["Mechanism", "check_distance", "numbers_in"]
 
 Integers = NDArray[np.int64]
 
@@ -56,6 +56,9 @@ _KEPT = 8
 # Noise multipliers: noise of 2^55 steps fits in 64 bits next to a sum, and noise of 2^-20 steps has
 # a law (:meth:`DiscreteNormals.covering`).
 _NARROWEST, _WIDEST = 2.0**-40, 2.0**34
+
+# Kinds with an answer of one number.
+_SINGLE = ("gradient norm", "scalar", "saddle score", "noisy max")
 
 # Largest entry, in steps, of a public vector in a norm.
 _FARTHEST = 2.0**60
@@ -98,9 +101,7 @@ class Mechanism:
             for query in plan.queries
             if query.correlation is not None
         }
-        check_distance(
-            plan, sum(query.count * _numbers(query, dimension) for query in plan.queries)
-        )
+        check_distance(plan, sum(query.count * _drawn(query, dimension) for query in plan.queries))
 
     def compiled_sums(self, noise_multiplier: float) -> Sums:
         """Return the mechanism's sums and noise for compiled code."""
@@ -196,13 +197,17 @@ class Mechanism:
         DiscreteNormals.covering(sigma, self._streams.noise).add(total)
 
 
-def _numbers(query: Query, dimension: int) -> int:
+def numbers_in(query: Query, dimension: int) -> int:
     """Return how many numbers an answer has."""
     if query.kind == "hessian":
         return dimension * (dimension + 1) // 2
-    if query.descent is not None:
-        return query.descent.steps * dimension
-    return 1 if query.kind in ("gradient norm", "scalar", "saddle score") else dimension
+    return 1 if query.kind in _SINGLE else dimension
+
+
+def _drawn(query: Query, dimension: int) -> int:
+    """Return how many numbers of an answer and its steps have noise."""
+    steps = 1 if query.descent is None else query.descent.steps
+    return steps * numbers_in(query, dimension)
 
 
 def check_distance(plan: Plan, numbers: float) -> None:

@@ -85,7 +85,6 @@ NEGLIGIBLE = 1e-290
 
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
-_NUMBERS = ("gradient norm", "scalar")
 # Steps that the ledger holds together. Fewer go one at a time, so that the ledger is exact where a
 # run stops; more would name too many where a run is interrupted.
 FEWEST, MOST = 4, 256
@@ -245,8 +244,7 @@ class PrivateOracle(Admits):
         sample size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
         w = self._parameters("w", w)
-        answer: Vector = self._answer("gradient", query, noise_multiplier, w)
-        return answer
+        return self._answer("gradient", query, noise_multiplier, w)
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -261,8 +259,7 @@ class PrivateOracle(Admits):
         noise and no record is read, but the answer is in the ledger.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
-        answer: Vector = self._answer("gradient difference", query, noise_multiplier, w, v)
-        return answer
+        return self._answer("gradient difference", query, noise_multiplier, w, v)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient of the regularised objective; possibly negative.
@@ -271,7 +268,7 @@ class PrivateOracle(Admits):
         record moves the norm of a sum no farther than it moves the sum.
         """
         w = self._parameters("w", w)
-        return float(self._answer("gradient norm", query, noise_multiplier, w))
+        return float(self._answer("gradient norm", query, noise_multiplier, w)[0])
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
@@ -281,7 +278,7 @@ class PrivateOracle(Admits):
         TypeError.
         """
         w = self._parameters("w", w)
-        return float(self._answer("scalar", query, noise_multiplier, w))
+        return float(self._answer("scalar", query, noise_multiplier, w)[0])
 
     def one_pass(
         self,
@@ -323,13 +320,12 @@ class PrivateOracle(Admits):
         one_pass = boundary.Pass.planned(
             asked,
             self.objective,
+            w,
             learning_rate=learning_rate,
             strength=strength,
             center=center,
             radius=radius,
         )
-        one_pass.check(self.objective, w)
-        one_pass = one_pass.shortened(w)
 
         def made() -> Vector:
             rows = self._batches.sample(asked)
@@ -338,10 +334,7 @@ class PrivateOracle(Admits):
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
 
         toward = np.zeros_like(w) if center is None else center
-        answer: Vector = self._given(
-            asked, (w, toward, np.array([learning_rate, strength, radius])), made
-        )
-        return answer
+        return self._given(asked, (w, toward, np.array([learning_rate, strength, radius])), made)
 
     def last_iterate(self, w: ArrayLike, query: str) -> Vector:
         """Return only the last iterate of noisy gradient descent on all records.
@@ -361,21 +354,19 @@ class PrivateOracle(Admits):
                 self._mechanism, self.objective, w, self._batches.sample(asked), asked
             )
 
-        answer: Vector = self._given(asked, (w,), made)
-        return answer
+        return self._given(asked, (w,), made)
 
-    def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Any:
-        """Return an answer: admitted and written, then the batch, its sum, and the noise.
-
-        The answer is a number for norms and losses, and else a vector.
-        """
+    def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Vector:
+        """Return an answer: admitted and written, then the batch, its sum, and the noise."""
         query = self._asked(name, kind, noise_multiplier)
         bound = query.bound(distance(*at)) if len(at) == 2 else query.max_norm
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
         return self._given(query, at, lambda: self._noisy_answer(query, bound, *at))
 
-    def _given(self, query: Query, points: tuple[Vector, ...], make: Callable[[], Any]) -> Any:
+    def _given(
+        self, query: Query, points: tuple[Vector, ...], make: Callable[[], Vector]
+    ) -> Vector:
         """Return the next answer: it is in the ledger before it is made, or found where it is kept.
 
         The answer depends on the query and the points.
@@ -387,11 +378,11 @@ class PrivateOracle(Admits):
             held = self._kept.again(query, points)
             if held is None:
                 answer = make()
-                self._kept.keep(query, points, np.atleast_1d(answer))
+                self._kept.keep(query, points, answer)
                 return answer
             if not self._draws[query.name]:
                 self._batches.sample(query)
-            return held[0] if query.kind in _NUMBERS else held
+            return held
 
     def _slot(self, query: Query) -> Slot | None:
         """Return a query's answers in compiled code, or None; nothing is drawn before an answer."""
@@ -419,10 +410,10 @@ class PrivateOracle(Admits):
             size=query.expected_batch_size(self.plan.n),
         )
 
-    def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
+    def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Vector:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
         slot = self._slot(query)
-        answer: Any = None
+        answer: Vector | None = None
         norm = query.kind == "gradient norm"
         if slot is not None and not norm and self._draws[query.name]:
             answer = slot.answer(*at)
@@ -442,11 +433,9 @@ class PrivateOracle(Admits):
         with np.errstate(all="ignore"):
             total = self._sum(query, bound, rows, *at)
         mean = self._noisy_mean(total, query, bound)
-        if query.kind == "gradient norm":
-            return mean[0]
         if query.kind == "scalar":
-            return mean[0] + self.objective.regularizer(*at)
-        return mean + self._penalty(*at)
+            return mean + self.objective.regularizer(*at)
+        return mean if norm else mean + self._penalty(*at)
 
     def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
@@ -490,9 +479,9 @@ class PrivateOracle(Admits):
 
 
 class CompiledWalk(Steps):
-    """A :class:`dpcal.optim.driver.Walk` that takes many steps at once, as a part of the boundary.
+    """Steps over compiled answers, many at once: a part of the boundary.
 
-    ``slots`` are the compiled answers of the queries; ``how`` is as for a walk.
+    ``slots`` are the compiled answers of the queries; ``how`` is as for :class:`Steps`.
     """
 
     def __init__(
@@ -507,7 +496,8 @@ class CompiledWalk(Steps):
     ) -> None:
         difference = slots[1] if len(slots) > 1 else None
         super().__init__(slots[0], difference, w, period=period, **how)
-        self._oracle, self._queries, self._period = oracle, queries, period
+        self._oracle, self._queries = oracle, queries
+        self._period = 1 if difference is None else period
 
     def take(self, steps: int = 1) -> bool:
         """Take up to ``steps`` steps; return False where the next iterate would not be finite.

@@ -17,8 +17,8 @@ and s beta ||x||^2 <= 2 / eta for the record's scale s and smoothness beta. All 
 errors: slopes and clipped rows of a few u of C, the pull of a few u of R + ||t||, the norm in the
 projection of (d + 4) u. Contractions keep errors as they are. So a computed mean over m steps is
 within m e of the real mean, rounding of its own sums included, and two of them are within 2 eta C +
-2 m e. For noise in whole numbers, gradients are clipped shorter (:meth:`Pass.shortened`) by this
-difference and by the rounding of the mean to the grid, so that a mean moves by no more than the
+2 m e. Gradients are clipped shorter (:attr:`Pass.lost`) by this difference, by the rounding of the
+mean to the grid, and by a margin of 2^-40 of the bound, so that a mean moves by no more than the
 plan accounts for.
 
 **The last iterate.** All steps of an answer are taken here, at once: no iterate, loss, norm or
@@ -38,9 +38,10 @@ of its value: scores are off by (d + 2) u ||x|| R, which moves a step by as much
 ||x||, and eta beta ||x||^2 <= 2; a sum of n gradients, in any order, by n u times n C; slopes,
 norms, the regulariser and a projection by a few d u of R and eta C. On the grid of discrete noise
 with step h, rounding a step, and the shift that the proof moves it by, change distances by 2 h
-sqrt(d) more. So gradients are clipped shorter: a record and the rounding of both runs move a step
-by eta C / n together (:attr:`LastIterate.lost`). R is finite, since every iterate is projected onto
-a public ball that noise reaches with a probability below 1e-30, or onto the plan's.
+sqrt(d) more. So gradients are clipped shorter, by this and by the same margin: a record and the
+rounding of both runs move a step by eta C / n together (:attr:`LastIterate.lost`). R is finite,
+since every iterate is projected onto a public ball that noise reaches with a probability below
+1e-30, or onto the plan's.
 
 >>> from dpcal.calibrate import Plan
 >>> from dpcal.optim import Logistic, PrivateOracle
@@ -56,7 +57,7 @@ a public ball that noise reaches with a probability below 1e-30, or onto the pla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -76,7 +77,7 @@ from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
 __all__ = ["LastIterate", "Pass"]
 
-# Unused share of the largest step size 2 / L, for rounding in the sum of smoothnesses.
+# Unused share of the largest step size 2 / L and of the bound, for rounding in their computation.
 _MARGIN = 2.0**-40
 # Largest share of the bound that rounding may take.
 _MOST_LOST = 2.0**-4
@@ -96,15 +97,16 @@ class Pass:
     Parameters
     ----------
     learning_rate, max_norm
-        eta > 0, and the clipping bound > 0 on each record's gradient.
+        eta > 0, and the clipping bound > 0 on each record's gradient, less the part that rounding
+        takes.
     pull, target
         Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
     radius
         Radius as in :func:`dpcal.optim.run`.
     bound
         The query's bound on how far a record moves the mean.
-    steps
-        Number of records.
+    room
+        Largest smoothness of one record's loss for which its step is a contraction.
     """
 
     learning_rate: float
@@ -113,79 +115,68 @@ class Pass:
     target: Vector
     radius: float
     bound: float
-    steps: int
+    room: float
 
     @classmethod
     def planned(
         cls,
         query: Query,
         objective: Objective,
+        w: Vector,
         *,
         learning_rate: float,
         strength: float,
         center: Vector | None,
         radius: float,
     ) -> Self:
-        """Return the pass that answers a query, which bounds how far a record moves its mean.
+        """Return the pass from ``w`` on; refuse a case that the theorem does not cover.
 
-        The query's ``max_norm`` is the learning rate times the bound on gradients. Steps include
-        the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``; None
-        stands for a center at the origin.
+        A record moves the mean by the query's ``max_norm`` at most, the learning rate times the
+        bound on gradients. Steps include the objective's regulariser and a further one, ``strength
+        / 2 ||w - center||^2``; None stands for a center at the origin.
+
+        UnsupportedEvent is raised for other losses, for a step size that is no contraction, and if
+        rounding would take more than a sixteenth of the bound.
         """
         eta = validate.positive(learning_rate=learning_rate)
         pull = np.full(objective.dimension, validate.non_negative(strength=strength))
         target = np.zeros_like(pull) if center is None else center * pull
         pull[: objective.penalized] += objective.l2
         np.divide(target, pull, out=target, where=pull > 0)
-        return cls(
-            learning_rate=eta,
-            max_norm=query.max_norm / eta,
-            pull=pull,
-            target=target,
-            radius=validate.radius(radius=radius),
-            bound=query.max_norm,
-            steps=query.batch_size or 0,
-        )
-
-    @property
-    def room(self) -> float:
-        """Largest smoothness of one record's loss for which its step is a contraction."""
-        return 2 / self.learning_rate * (1 - _MARGIN) - float(self.pull.max())
-
-    def check(self, objective: Objective, w: Vector) -> None:
-        """Refuse an objective, a step size or a start that the theorem does not cover."""
-        if not norm_of(w) + norm_of(self.target) < _FARTHEST:
+        radius, bound, steps = validate.radius(radius=radius), query.max_norm, query.batch_size or 0
+        start, far = norm_of(w), norm_of(target)
+        if not start + far < _FARTHEST:
             raise ValueError(
                 f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
             )
-        known = smoothness_of(kernel_of(objective), np.empty(0, dtype=np.intp)) is not None
-        if not known or not self.room > 0:
+        _smooth_kernel(objective, "one pass")
+        room = 2 / eta * (1 - _MARGIN) - float(pull.max())
+        if not room > 0:
             raise UnsupportedEvent(
-                "one pass needs a convex loss of this package's linear models, whose rounding is "
-                "known, and a learning rate below 2 over the regulariser's smoothness: then its "
-                "steps are contractions. Got "
-                f"{type(objective).__name__} and learning_rate={self.learning_rate!r}, with a "
-                f"regulariser of smoothness {self.pull.max():.6g}."
+                "one pass needs a learning rate below 2 over the regulariser's smoothness: then "
+                f"its steps are contractions. Got learning_rate={learning_rate!r}, with a "
+                f"regulariser of smoothness {pull.max():.6g}."
             )
+        reach = start + 2 * far + steps * bound * (1 + 2.0**-20)
+        if math.isfinite(radius):
+            reach = max(start, radius) * (1 + 2.0**-20)
+        error = steps * (4 * len(w) + 100) * 2.0**-53 * (reach + far + bound)
+        error += math.sqrt(len(w)) / 2 * grid_step(bound)
+        left = _left(error, bound, reach, f"{steps} steps of {len(w)} parameters")
+        return cls(
+            learning_rate=eta,
+            max_norm=bound / eta * left,
+            pull=pull,
+            target=target,
+            radius=radius,
+            bound=bound,
+            room=room,
+        )
 
-    def shortened(self, w: Vector) -> Self:
-        """Return a pass with a mean that a record moves by the bound at most, from ``w`` on.
-
-        UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound.
-        """
-        start, center = norm_of(w), norm_of(self.target)
-        reach = start + 2 * center + self.steps * self.bound * (1 + 2.0**-20)
-        if math.isfinite(self.radius):
-            reach = max(start, self.radius) * (1 + 2.0**-20)
-        error = self.steps * (4 * len(w) + 100) * 2.0**-53 * (reach + center + self.bound)
-        lost = (error + math.sqrt(len(w)) / 2 * grid_step(self.bound)) / self.bound + 2.0**-40
-        if not (lost <= _MOST_LOST and reach <= _FARTHEST_WHOLE * self.bound):
-            raise UnsupportedEvent(
-                f"one pass leaves {_MOST_LOST} of the bound on a mean iterate to rounding, "
-                f"which takes up to {lost:.2g} of it: {self.steps} steps of {len(w)} parameters "
-                f"that may be {reach:.2g} long. A radius bounds them."
-            )
-        return replace(self, max_norm=self.max_norm * (1 - lost))
+    @property
+    def lost(self) -> float:
+        """Share of the bound that rounding may take."""
+        return 1 - self.max_norm * self.learning_rate / self.bound
 
     def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """Return the mean of the iterates at which gradients are taken, from ``w`` on.
@@ -262,18 +253,14 @@ class LastIterate:
             reach = descent.radius
         far = max(start, reach)
         error = 2.0**-53 * ((4 * d + 100) * (far + eta * length) + n * eta * length)
-        lost = 2 * (error + math.sqrt(d) * grid_step(bound)) / bound + 2.0**-40
-        if not (lost <= _MOST_LOST and far <= _FARTHEST_WHOLE * bound):
-            raise UnsupportedEvent(
-                f"the last iterate alone has a price if rounding takes at most {_MOST_LOST} of the "
-                f"bound on a record, and it may take {lost:.2g} of it: {descent.steps} steps on "
-                f"{n} records, from a start of norm {start:.3g}. A radius bounds iterates."
-            )
+        error = 2 * (error + math.sqrt(d) * grid_step(bound))
+        about = f"{descent.steps} steps on {n} records, from a start of norm {start:.3g}"
+        left = _left(error, bound, far, about)
         return cls(
             descent=descent,
             kernel=kernel,
             strengths=objective.strengths,
-            max_norm=length * (1 - lost),
+            max_norm=length * left,
             bound=bound,
             reach=reach,
             n=n,
@@ -305,13 +292,7 @@ class LastIterate:
 
 def _kernel(objective: Objective, descent: Descent) -> ClippedSum:
     """Return the sums of an objective that the theorem, and this descent, is about."""
-    kernel = kernel_of(objective)
-    if smoothness_of(kernel, np.empty(0, dtype=np.intp)) is None:
-        raise UnsupportedEvent(
-            "the last iterate alone has a price for convex losses of this package's linear models "
-            "of one score, such as Logistic and Squared: gradients of others are not those of a "
-            f"convex loss once they are clipped. Got {type(objective).__name__}."
-        )
+    kernel = _smooth_kernel(objective, "the last iterate alone")
     least = float(objective.strengths.min())
     if objective.l2 != descent.l2 or descent.strong_convexity > least:
         raise UnsupportedEvent(
@@ -319,5 +300,32 @@ def _kernel(objective: Objective, descent: Descent) -> ClippedSum:
             f"{descent.strong_convexity!r}, got an objective with l2={objective.l2!r} that "
             f"regularises every parameter by {least!r} at least."
         )
+    return kernel
+
+
+def _smooth_kernel(objective: Objective, answer: str) -> ClippedSum:
+    """Return an objective's sums; refuse a loss with clipped gradients that may not contract."""
+    kernel = kernel_of(objective)
+    if smoothness_of(kernel, np.empty(0, dtype=np.intp)) is None:
+        raise UnsupportedEvent(
+            f"{answer} has a cost for convex losses of this package's linear models of one score, "
+            "such as Logistic and Squared: clipped gradients of others are not those of a convex "
+            f"loss, got {type(objective).__name__}."
+        )
     assert isinstance(kernel, ClippedSum)
     return kernel
+
+
+def _left(error: float, bound: float, reach: float, about: str) -> float:
+    """Return the share of a bound that rounding errors leave; refuse a share that is too small.
+
+    Iterates are at most ``reach`` long, and ``about`` describes the steps.
+    """
+    lost = error / bound + _MARGIN
+    if not (lost <= _MOST_LOST and reach <= _FARTHEST_WHOLE * bound):
+        raise UnsupportedEvent(
+            f"rounding may take at most {_MOST_LOST} of the bound on a record, and it may take "
+            f"{lost:.2g} of it: {about}, with iterates of norm up to {reach:.2g}. A radius bounds "
+            "iterates."
+        )
+    return 1 - lost

@@ -37,7 +37,6 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cached_property
 from threading import RLock
 
@@ -47,8 +46,9 @@ from dpcal._internal import validate
 from dpcal._internal.files import document_of
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
-from dpcal.optim.boundary.kept import KeptFile, facts_of
+from dpcal.optim.boundary.kept import KeptFile, facts_of, moment
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import numbers_in
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of
@@ -104,9 +104,8 @@ class Store(KeptFile):
                 with self.whole():
                     streams.adopt(document_of(known["root"]))
             else:
-                now = datetime.now(UTC).isoformat(timespec="seconds")
                 columns = "number, label, started, plan, root"
-                row = now, about["plan"], root or json.dumps(streams.root)
+                row = moment(), about["plan"], root or json.dumps(streams.root)
                 self._file.execute(f"INSERT INTO runs ({columns}) VALUES (1, '', ?, ?, ?)", row)
             facts = {**about, "owner": self._owner}
             del facts["plan"]
@@ -205,7 +204,7 @@ class Answers(Store):
                 f"answer {self._at} in {self} is to another question: start the run "
                 "with the same call that it was started with."
             )
-        due = _DUE.get(query.kind, len(points[0]))
+        due = numbers_in(query, len(points[0]))
         with self.whole():
             answer = np.frombuffer(row["answer"], dtype="<f8", count=due).astype(np.float64)
         self._at += 1
@@ -248,16 +247,6 @@ class Answers(Store):
     def held(self, ledger: Ledger) -> Ledger:
         """Return all releases: the file's, while a run with this ledger has not caught up."""
         return read_ledger(self.path) if self._at < self._stored else ledger
-
-
-# Numbers in an answer, where that is not the number of parameters; -1 for any.
-_DUE = {
-    "gradient norm": 1,
-    "scalar": 1,
-    "saddle score": 1,
-    "noisy max": 1,
-    "hessian": -1,
-}
 
 
 def _question(query: Query, points: tuple[Vector, ...]) -> str:

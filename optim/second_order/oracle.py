@@ -66,7 +66,6 @@ from numpy.typing import ArrayLike
 from dpcal._ext.sums import grid_step
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
-from dpcal.calibrate.plans.second_order.select_point import SCORED
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import whole_laplace
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -104,12 +103,6 @@ class SecondOrderOracle(PrivateOracle):
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
-        added = self.plan.neighboring_relation == "add-or-remove-one"
-        if added and any(query.kind in SCORED.values() for query in self.plan.queries):
-            raise UnsupportedEvent(
-                "scores are for 'replace-one' or 'replace-special', got a plan under "
-                "'add-or-remove-one': how others' scores are rounded depends on their number."
-            )
         self._thresholds: dict[str, int] = {}
         self._accepted: set[str] = set()
 
@@ -168,8 +161,7 @@ class SecondOrderOracle(PrivateOracle):
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
-        answer: Vector = self._given(asked, (w, *about), made)
-        return answer
+        return self._given(asked, (w, *about), made)
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.

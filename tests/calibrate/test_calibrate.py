@@ -165,11 +165,10 @@ def test_plans_that_make_no_sense_are_refused():
             build()
 
 
-@pytest.mark.parametrize("sampled", [FULL, PARTS])
-def test_parts_cost_as_one_answer_under_a_relation_that_keeps_the_parts(sampled):
-    query = _query(sampled, composition="disjoint")
+def test_parts_cost_as_one_answer_under_a_relation_that_keeps_the_parts():
+    query = _query(PARTS, composition="disjoint")
     with pytest.raises(UnsupportedEvent, match="disjoint parts"):
-        _ = _plan(query).event
+        _plan(query)
     event = _plan(query, neighboring_relation="replace-one").event
     assert event == events.GaussianDpEvent(2.0)
 

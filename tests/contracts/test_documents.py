@@ -11,10 +11,11 @@ from dpcal import calibrate, errors, optim
 from dpcal.accountants import matrix
 
 DPSGD = calibrate.dpsgd(n=1000, batch_size=100, epsilon=1.0, delta=1e-6, steps=50)
+PARTS = {"composition": "disjoint", "partition": "rows", "sampler": "fixed-size", "batch_size": 9}
 QUERIES = (
     *DPSGD.queries,
     query("gradient difference", name="change", count=2, proportional=True, cap=1.0),
-    query("scalar", name="part", composition="disjoint", partition="rows"),
+    query("scalar", name="part", **PARTS),
 )
 STRANGE = (
     *(None, True, "x", "x" * 2000, "\ud800", "nan", [], [[]], [1, 2], {}, {"a": [1]}),

@@ -53,7 +53,7 @@ def test_one_relation_in_two_notations_has_one_answer(tmp_path, monkeypatch):
 
 
 def test_a_relation_that_a_plan_does_not_hold_under_is_refused_in_both_notations():
-    parts = query(count=4, composition="disjoint", answers_per_part=1)
+    parts = query(count=4, composition="disjoint", sampler="fixed-size", batch_size=25)
     plan = plan_of(parts, n=100, neighboring_relation="replace-one")
     ledger = optim.Ledger(100, "replace-one")
     ledger.record(parts)

@@ -67,6 +67,14 @@ def test_steps_are_the_textbook_algorithm():
     np.testing.assert_allclose(result.w, w, rtol=1e-12, atol=off)
 
 
+def test_gradients_are_clipped_shorter_by_rounding_and_by_a_margin():
+    descent = dataclasses.replace(HALVING, radius=2.0)
+    (one,) = sealed(descent, n=4).queries
+    lost = LastIterate.planned(one, FAR, np.zeros(1), 4).lost
+    error = 2.0**-53 * (104 * (2.0 + 1.0) + 4 * 1.0)
+    assert lost - 2 * (error + grid_step(1 / 4)) / (1 / 4) == pytest.approx(2.0**-40, rel=0.01)
+
+
 def test_a_plan_costs_its_target_and_less_noise_than_all_iterates():
     for relation in ("add-or-remove-one", "replace-special", "replace-one"):
         given = {**GIVEN, "steps": 40, "neighboring_relation": relation}

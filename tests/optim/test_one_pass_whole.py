@@ -21,13 +21,13 @@ OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[-1, 1])
 WHOLE = {"sampler": "fixed-size", "batch_size": N, "composition": "disjoint"}
 QUERY = query("one pass", name="pass", max_norm=BOUND, noise_multiplier=3.0, **WHOLE)
 PLAN = plan_of(QUERY, n=N, neighboring_relation="replace-one")
+ORIGIN = np.zeros(D)
 OPTIONS = {"learning_rate": ETA, "strength": 0.3, "radius": 2.0}
 
 
-def planned(objective=OBJECTIVE, one=QUERY, radius=2.0):
+def planned(objective=OBJECTIVE, one=QUERY, w=ORIGIN, **options):
     center = np.full(objective.dimension, 0.1)
-    options = {**OPTIONS, "radius": radius}
-    return Pass.planned(one, objective, center=center, **options)
+    return Pass.planned(one, objective, w, **{**OPTIONS, "center": center, **options})
 
 
 def extended(one_pass, w, table, targets):
@@ -48,7 +48,8 @@ def extended(one_pass, w, table, targets):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 2.0**-63, reason="no wider floats here")
 def test_a_computed_mean_is_as_close_as_the_bound_says():
-    one_pass, w = planned(), RNG.standard_normal(D) / 3
+    w = RNG.standard_normal(D) / 3
+    one_pass = planned(w=w)
     computed = one_pass.mean_iterate(OBJECTIVE, w, np.arange(N, dtype=np.intp))
     error = float(np.linalg.norm(computed - extended(one_pass, w, X, Y)))
     assert 0 < error < N * (4 * D + 100) * 2.0**-53 * (2 + 0.5 + BOUND)
@@ -63,16 +64,13 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
     short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
-        Mechanism.mean_iterate(planned(each, short, radius=math.inf).shortened(w), each, w, rows)
+        Mechanism.mean_iterate(planned(each, short, radius=math.inf), each, w, rows)
         for each in objectives
     ]
     moved = np.linalg.norm(means[0] - means[1]) * grid_step(short.max_norm)
     # The regulariser forgets the first record.
     assert 0 < moved <= 2 * short.max_norm
-    one_pass = planned()
-    shorter = one_pass.shortened(w)
-    lost = 1 - shorter.max_norm / one_pass.max_norm
-    assert math.sqrt(D) / 2 * grid_step(BOUND) / BOUND < lost < 1e-5
+    assert math.sqrt(D) / 2 * grid_step(BOUND) / BOUND < planned().lost < 1e-5
 
 
 def test_answers_are_whole_steps_with_noise_of_the_planned_size():
@@ -87,16 +85,16 @@ def test_answers_are_whole_steps_with_noise_of_the_planned_size():
 
 def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
     oracle = PrivateOracle(OBJECTIVE, PLAN)
-    with pytest.raises(UnsupportedEvent, match="of the bound on a mean iterate to rounding"):
+    with pytest.raises(UnsupportedEvent, match="rounding may take at most"):
         oracle.one_pass(np.full(D, 1e12), "pass", **{**OPTIONS, "radius": math.inf})
     assert oracle.ledger.answers == 0
 
 
 def test_rounding_of_the_longest_iterates_is_taken_off_the_bound():
     """After 10,000 steps of the bound, each rounded as the module says, beside the grid's."""
-    at = np.zeros(3)
-    steps, given = 10_000, {"learning_rate": 1.0, "max_norm": 1.0, "pull": at, "target": at}
-    one_pass = Pass(**given, radius=math.inf, bound=1.0, steps=steps)
-    lost = 1 - one_pass.shortened(at).max_norm
+    objective, steps = Logistic(X[:, :3], Y, fit_intercept=False, classes=[-1, 1]), 10_000
+    one = dataclasses.replace(QUERY, max_norm=1.0, batch_size=steps)
+    free = {"learning_rate": 1.0, "strength": 0.0, "center": None, "radius": math.inf}
+    lost = planned(objective, one, np.zeros(3), **free).lost
     least = steps * (4 * 3 + 100) * 2.0**-53 * steps + math.sqrt(3) / 2 * grid_step(1.0)
     assert least <= lost < 1.01 * least

@@ -197,9 +197,7 @@ def test_clipped_steps_that_do_not_contract_are_refused():
         Interpreted(optim.Sigmoid(X, Y, classes_from_data=True)),
     ):
         oracle = optim.PrivateOracle(objective, plan, seed=0)
-        with pytest.raises(
-            UnsupportedEvent, match="needs a convex loss of this package's linear models"
-        ):
+        with pytest.raises(UnsupportedEvent, match="one pass has a cost for convex losses"):
             oracle.one_pass(np.zeros(objective.dimension), "pass", learning_rate=0.5)
         assert not oracle.ledger.entries
     with pytest.raises(UnsupportedEvent, match="with a regulariser of smoothness 4"):

@@ -68,13 +68,12 @@ from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
-from dpcal.errors import UnsupportedEvent
 
-__all__ = ["METHODS", "SCORED", "Power", "best_power", "select_point"]
+__all__ = ["METHODS", "Power", "best_power", "select_point"]
 
 METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 _OF_SILOS = ("gaussian", "power-method")
-SCORED = {
+_SCORED = {
     "gaussian-score": "saddle score",
     "above-threshold": "above threshold",
     "report-noisy-max": "noisy max",
@@ -152,11 +151,6 @@ def select_point(
         raise ValueError(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
-        )
-    if given.target.relation == "add-or-remove-one" and method in SCORED:
-        raise UnsupportedEvent(
-            f"method {method!r} is for 'replace-one' or 'replace-special', got "
-            "'add-or-remove-one': how others' scores are rounded depends on their number."
         )
     test = _Test(
         **vars(given),
@@ -241,7 +235,7 @@ class _Test(Given):
             scale = 2 * moved / validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
             noise = 3 * scale * math.log(1 / self.beta)
         count = 1 if method == "report-noisy-max" else self.T
-        score = common.gradients(1.0, scale, count, name="score", kind=SCORED[method])
+        score = common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])
         gradient, hessian = self.sampling
         e_H = hessian + self.M * (noise / self.n)
         return (score,), _Slack(gradient + self.G * (noise / self.n), e_H, 2 * e_H)

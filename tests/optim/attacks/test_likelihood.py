@@ -393,7 +393,7 @@ def told_by_medians(plan, values, medians, seed):
     plan = dataclasses.replace(plan, n=3 * medians)
     table = np.add.outer(places, values).reshape(-1, 1)
     choices = PrivateChoices(table, plan, seed=seed)
-    points = choices.medians(0, np.arange(medians + 1.0), "q")
+    points = choices.quantiles(0, np.arange(medians + 1.0), "q")
     return int((points - places > 0.9001).sum())
 
 

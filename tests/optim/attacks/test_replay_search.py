@@ -152,7 +152,7 @@ def chosen(asked):
             return opened(table[1], asked).labels("labels")
         rows = np.nan_to_num(table[0], posinf=1e300, neginf=-1e300)
         made = opened(rows, asked)
-        return [made.medians(j, CUTS, "medians") for j in range(D)]
+        return [made.quantiles(j, CUTS, "medians") for j in range(D)]
 
     return run
 
@@ -277,7 +277,7 @@ def test_choices_are_seen_and_move_by_what_their_query_allows():
         attacks.replay(run, *tables, price=False)
         for run, *tables in (
             (lambda y: opened(y, LABELS).labels("labels"), Y, RELABELLED),
-            (lambda x: opened(x, MEDIANS).medians(0, CUTS, "medians"), X, FAR),
+            (lambda x: opened(x, MEDIANS).quantiles(0, CUTS, "medians"), X, FAR),
         )
     )
     assert labels.holds, str(labels)
@@ -289,7 +289,7 @@ def test_choices_are_seen_and_move_by_what_their_query_allows():
 
 
 def by_the_range(rows):
-    return opened(rows, MEDIANS).medians(0, [rows[:, 0].min(), rows[:, 0].max()], "medians")
+    return opened(rows, MEDIANS).quantiles(0, [rows[:, 0].min(), rows[:, 0].max()], "medians")
 
 
 def all_labels(y):

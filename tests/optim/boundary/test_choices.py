@@ -26,7 +26,7 @@ def test_medians_are_drawn_with_the_density_that_was_promised():
     scores = -np.abs(np.arange(6) - 2.5)
     law = np.exp(scores / 1.0) * np.diff(edges)
     made = PrivateChoices(values, plan, seed=0)
-    draws = [made.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
+    draws = [made.quantiles(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
     check_law(seen, law)
@@ -72,7 +72,7 @@ def test_a_discrete_choice_lies_between_the_cuts_whatever_the_values_are(height)
     values[:9] = 0.0
     made = PrivateChoices(values, plan)
     for cuts in ([-height, 0.0, height], [2 * height / 3, height], [0.0, 0.0], [0.0, 1e-300]):
-        medians = made.medians(0, cuts, "asked")
+        medians = made.quantiles(0, cuts, "asked")
         for low, high, drawn in zip(cuts, cuts[1:], medians, strict=False):
             assert low <= drawn <= high
 
@@ -125,8 +125,8 @@ def test_a_selection_costs_the_exponential_mechanism_and_labels_a_gaussian_and_a
 
 def test_choices_are_refused_where_no_theorem_covers_them():
     for kind in ("labels", "selection"):
-        with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
-            plan_of(60, kind, relation="replace-one").price()
+        with pytest.raises(UnsupportedEvent, match="for neighboring_relation 'add-or-"):
+            plan_of(60, kind, relation="replace-one")
         with pytest.raises(UnsupportedEvent, match="an oracle is for sums"):
             oracle_for(*plan_of(N, kind).queries)
     with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
@@ -137,5 +137,5 @@ def test_a_choice_is_asked_between_cuts_in_order():
     made = PrivateChoices(np.zeros((3, 1)), plan_of(3), seed=0)
     for cuts in ([1.0], [1.0, 0.0], [[0.0, 1.0]]):
         with pytest.raises(ValueError, match="cuts must be two or more nondecreasing numbers"):
-            made.medians(0, cuts, "asked")
+            made.quantiles(0, cuts, "asked")
     assert made.ledger.entries == ()

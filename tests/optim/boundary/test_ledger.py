@@ -74,7 +74,6 @@ def test_a_ledger_of_a_plan_is_not_written_beyond_it():
     ("changes", "count"),
     [
         ({}, 5),
-        ({"sampler": "full", "batch_size": None}, 3),
         ({"partition": "p", "answers_per_part": 1}, 3),
     ],
 )
@@ -95,7 +94,7 @@ def test_parts_are_not_priced_under_another_relation_that_is_asked_for():
         with pytest.raises(UnsupportedEvent, match="disjoint parts"):
             price(1e-5, neighboring_relation="add-or-remove-one")
     with pytest.raises(UnsupportedEvent):
-        _ = Ledger(10, entries=[dataclasses.replace(GRADIENT, composition="disjoint")]).event
+        _ = Ledger(10, entries=[PARTS]).event
 
 
 def test_a_frozen_ledger_is_a_copy_that_takes_nothing_more():

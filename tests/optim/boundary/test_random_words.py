@@ -9,6 +9,7 @@ import sys
 import threading
 import tomllib
 import tracemalloc
+from bisect import bisect_left
 from functools import partial
 from itertools import product
 from unittest import mock
@@ -26,7 +27,7 @@ from dpcal._ext import keyed
 from dpcal._ext.answers import Records, Slot
 from dpcal._ext.discrete import DiscreteTable
 from dpcal._ext.loops import Steps
-from dpcal._ext.samples import drawn
+from dpcal._ext.samples import drawn, law_of_gaps
 from dpcal._ext.sums import Sums
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
@@ -45,7 +46,7 @@ ORIGIN = np.zeros(D)
 
 @pytest.mark.parametrize("q", [2.0**-70, 1e-12, 1e-6, 0.013, 0.5, 0.999, 1 - 2.0**-53])
 def test_gaps_are_made_of_the_probabilities_that_they_need(q):
-    digits, table, powers = keyed.law_of_gaps(q)
+    digits, table, powers = law_of_gaps(q)
     with mpmath.workdps(400):
         r = 1 - mpmath.mpf(q)
         for place, share in enumerate(table):
@@ -129,15 +130,23 @@ def test_the_memory_of_poisson_batches_does_not_grow_with_the_records():
 
 
 def plain_poisson_sample(n, q, generator):
-    """The sample by skips, in plain Python, from the same stream."""
-    rows, at = [], 0
+    """The sample by skips, in plain Python, from the same words; rare ties are left out."""
+    digits, table, powers = law_of_gaps(q) if q < 1 else (0, [], [])
+    word, rows, at = generator.bit_generator.random_raw, [], 0
     while at < n:
-        if q < 1:
-            gap = generator.standard_exponential() / -math.log1p(-q)
-            if gap >= n - at:
+        gap, place = 0, len(table)
+        while q < 1 and place == len(table) and gap < n - at:
+            place = bisect_left(table, word() << 64)
+            gap += place << digits
+        while digits:
+            coin, last = divmod(word(), 1 << digits)
+            shares = [power / 2**128 for i, power in enumerate(powers) if last >> i & 1]
+            if coin < math.prod(shares) * 2 ** (64 - digits):
+                gap += last
                 break
-            at += math.floor(gap)
-        rows.append(at)
+        at += gap
+        if at < n:
+            rows.append(at)
         at += 1
     return rows
 
@@ -180,13 +189,42 @@ COIN = DiscreteTable(1.0, np.array([1 << 63], dtype=np.uint64), np.zeros(1, dtyp
 KERNEL = Logistic(X, Y, classes=[0, 1]).kernel
 
 
+RECORDS, SUMS = Records(KERNEL, ORIGIN), Sums(np.random.default_rng(0), 1.0, D, COIN)
+
+
+def slot(**given):
+    whole = {"sampling": None, "sampling_probability": 1.0, "batch_size": 0}
+    return Slot(RECORDS, SUMS, max_norm=1.0, size=1.0, **{**whole, **given})
+
+
 def steps_on(bits, count=100):
     """Return steps along differences, after one on all records, which draws nothing."""
-    records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0, D, COIN)
-    given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
-    fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, everyone=True, **given)
-    change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)
-    return Steps(fresh, change, np.zeros(D), rates=np.full(count, 1e-9), period=count)
+    fresh, change = slot(everyone=True), slot(sampling=bits, sampling_probability=0.5)
+    return Steps(fresh, change, ORIGIN, rates=np.full(count, 1e-9), period=count)
+
+
+def stepping(refresh, w=ORIGIN, **how):
+    return Steps(refresh, None, w, rates=np.ones(3), **how)
+
+
+DRAWN, ALL = {"sampling": np.random.default_rng(1)}, {"everyone": True}
+REFUSED = {
+    "everyone is for batches of all": lambda: slot(**ALL, batch_size=1),
+    r"everyone .* sampling_probability=0\.5": lambda: slot(**ALL, sampling_probability=0.5),
+    rf"batch_size in \[0, n\], got 1\.0 and {N + 1}\.": lambda: slot(**DRAWN, batch_size=N + 1),
+    r"in \(0, 1\].* got nan": lambda: slot(**DRAWN, sampling_probability=math.nan),
+    "must draw their batches": lambda: stepping(slot(sampling_probability=0.5)),
+    rf"w must have shape \({D},\)": lambda: stepping(slot(**ALL), np.zeros(D + 1)),
+    "fixed in": lambda: stepping(slot(**ALL), fixed=-1),
+    "step must be at least 0": lambda: stepping(slot(**ALL), step=-1),
+    "an answer must have shape": lambda: stepping(lambda w: w[1:]).take(1),
+}
+
+
+@pytest.mark.parametrize("match", REFUSED)
+def test_a_kernel_refuses_arguments_that_it_would_read_beyond_its_memory_for(match):
+    with pytest.raises(ValueError, match=match):
+        REFUSED[match]()
 
 
 DRAWS = {
