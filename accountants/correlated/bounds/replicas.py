@@ -100,7 +100,7 @@ _LAST_TAIL = 600
 _SPAN = 16
 # Relative change of the weight of later rounds over a span: below it the factor of one span bounds
 # the factors of all earlier spans.
-_SETTLED = 1e-13
+_SETTLED = 1e-11
 # Rounds with weights of their own, in units of bands plus period; all earlier rounds weigh alike.
 _OWN_ROUNDS = 32
 
