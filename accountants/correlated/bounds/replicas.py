@@ -97,7 +97,7 @@ _MARGIN = 1e-9
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
 _LAST_TAIL = 600
 # Fewest rounds between two checks that sums have settled; a check takes as long as a round.
-_SPAN = 16
+_SPAN = 32
 # Relative change of the weight of later rounds over a span: below it the factor of one span bounds
 # the factors of all earlier spans.
 _SETTLED = 1e-11
