@@ -96,7 +96,7 @@ _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 _MARGIN = 1e-9
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
 _LAST_TAIL = 600
-# Fewest rounds between two checks that sums have settled; a check takes as long as a round.
+# Fewest rounds between two checks that sums have settled; a check takes as long as a few rounds.
 _SPAN = 32
 # Relative change of the weight of later rounds over a span: below it the factor of one span bounds
 # the factors of all earlier spans.
