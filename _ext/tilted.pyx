@@ -23,10 +23,16 @@ cdef extern from *:
     #define CLONES
     #endif
 
-    /* Adds what states weigh if so many replicas join that a round has this chance. */
+    /* Adds what states weigh if so many replicas join that a round has this chance. Without shares
+       every state leads to one state. */
     static CLONES void add_joined(int states, const double *restrict now, const int *restrict to,
                                   const double *restrict share, const double *restrict gain,
                                   double chance, double *restrict sum) {
+        if (!share) {
+            for (int i = 0; i < states; i++)
+                sum[i] += to[i] < 0 ? 0.0 : chance * gain[i] * now[to[i] < 0 ? 0 : to[i]];
+            return;
+        }
         for (int i = 0; i < states; i++) {
             const int k = to[i] < 0 ? 0 : to[i], next = k + (share[i] > 0.0);
             const double value = now[k] + share[i] * (now[next] - now[k]);
@@ -81,8 +87,10 @@ def replica_rounds(
     cdef Py_ssize_t r, j, n, i, f, first, row
     cdef bint counted
     cdef const double *before = &now[0, 0]
+    cdef const double *part
     cdef double *after
     cdef double scale, inverse
+    cdef bint shared = np.any(share)
     scales = np.full(rounds, np.nan)
     cdef double[::1] result = scales
     with nogil:
@@ -101,11 +109,11 @@ def replica_rounds(
                         i += 1
                     for n in range(f + 1):
                         row = j + n if counted else 0
+                        part = &share[n, first] if shared else NULL
                         if chances[r, f, n] > 0.0:
                             add_joined(
-                                <int>(i - first), before + row * states, &to[n, first],
-                                &share[n, first], &gains[n, first], chances[r, f, n],
-                                after + j * states + first,
+                                <int>(i - first), before + row * states, &to[n, first], part,
+                                &gains[n, first], chances[r, f, n], after + j * states + first,
                             )
                     first = i
             scale = after[0]

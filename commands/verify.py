@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal._internal.columns import columns
 from dpcal.calibrate.persons import unit_of
 from dpcal.commands._signature import Answer
-from dpcal.report.output import at_most, columns
+from dpcal.report.output import at_most
 
 if TYPE_CHECKING:
     from dpcal.report import Policy

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,10 @@ __all__ = [
     "answer",
     "at_least",
     "at_most",
-    "columns",
     "dump",
     "interval",
     "with_interval",
 ]
-
-_COLUMNS = 80
 
 
 def dump(document: Mapping[str, Any]) -> str:
@@ -94,31 +90,6 @@ def with_interval(
         return f"{value:{digits}}"
     low, high = max(0.0, value - 2 * error), min(most, value + 2 * error)
     return f"{value:{digits}} [{low:{digits}}, {high:{digits}}]"
-
-
-def columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table of cells; each column is as wide as its widest cell.
-
-    The last column is wrapped to lines of 80 letters where 40 of them or more are left for it.
-
-    >>> columns([("run", "epsilon"), ("1", "0.5")])
-    ['run  epsilon', '1    0.5']
-    """
-    table = [*rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    start = " " * sum(width + 2 for width in widths[:-1])
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-    return [part for line in lines for part in _wrapped(line, start)]
-
-
-def _wrapped(line: str, start: str) -> list[str]:
-    """Return a line in parts of at most 80 letters, the later ones below the last column."""
-    width = _COLUMNS - len(start)
-    if width < _COLUMNS // 2:
-        return [line]
-    head, last = line[: len(start)], line[len(start) :]
-    parts = textwrap.wrap(last, width) or [""]
-    return [(head + parts[0]).rstrip(), *(start + part for part in parts[1:])]
 
 
 def answer(name: str, bound: Epsilon | Delta, at: str) -> str:

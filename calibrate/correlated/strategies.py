@@ -15,7 +15,6 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from operator import call
 from typing import Any
 
 from dpcal._internal import validate
+from dpcal._internal.columns import columns, wrapped
 from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
@@ -43,8 +43,6 @@ __all__ += ["StrategyTable", "compare_strategies"]
 
 # Momentum of the second workload in every row.
 _MOMENTUM = 0.9
-# Width of the table as a text, in characters.
-_COLUMNS = 80
 
 
 Pricing = Callable[..., CalibratedNoise]
@@ -289,38 +287,36 @@ class StrategyTable:
 
     def __str__(self) -> str:
         """Return the table, at most 80 columns wide, with the strategies of each label below it."""
-        lines = [
+        above = [
             f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
             f"{self.neighboring_relation}; {self.steps} steps",
-            *textwrap.wrap(self.schedule, _COLUMNS),
+            self.schedule,
             f"errors of {self.workload}, in clipping norms; memory in rows",
-            f"{'strategy':<25}{'noise':>10}{'max':>9}{'mean':>9}{'of DP-SGD':>11}"
-            f"{'momentum':>10}{'rows':>6}",
+        ]
+        table: list[tuple[str, ...]] = [
+            ("strategy", "noise", "max", "mean", "of DP-SGD", "momentum", "rows")
         ]
         labels: dict[str, list[str]] = {}
         for row in self.rows:
-            lines.append(self._line(row))
+            table.append(self._cells(row))
             labels.setdefault(row.label, []).append(row.name)
-        told = [f"{label}: {'; '.join(names)}" for label, names in labels.items() if label]
-        if len(labels) == 1:
-            told = [f"{label}: every strategy" for label in labels if label]
-        return "\n".join(
-            [*lines, *(part for text in told for part in textwrap.wrap(text, _COLUMNS))]
-        )
+        every = len(labels) == 1
+        below = [
+            f"{label}: {'every strategy' if every else '; '.join(names)}"
+            for label, names in labels.items()
+            if label
+        ]
+        return "\n".join([*wrapped(above), *columns(table, right=1), *wrapped(below)])
 
-    def _line(self, row: StrategyRow) -> str:
-        if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
-            starts: dict[str, Any] = {
-                "initial_indent": f"{row.name:<25}",
-                "subsequent_indent": " " * 25,
-            }
-            return textwrap.fill(row.note, _COLUMNS, **starts)
+    def _cells(self, row: StrategyRow) -> tuple[str, ...]:
+        if row.noise_multiplier is None or row.mean_error is None or row.momentum_error is None:
+            return row.name, row.note
         least = self.baseline
         share = "" if least is None else f"{row.mean_error / (least.mean_error or 1.0):.3f}"
-        return (
-            f"{row.name:<25}{row.noise_multiplier:>10.5g}{row.max_error:>9.4g}"
-            f"{row.mean_error:>9.4g}{share:>11}{row.momentum_error or 0.0:>10.4g}{row.memory:>6}"
-        )
+        errors = row.max_error, row.mean_error, row.momentum_error
+        largest, mean, momentum = (f"{error:.4g}" for error in errors)
+        noise = f"{row.noise_multiplier:.5g}"
+        return row.name, noise, largest, mean, share, momentum, str(row.memory)
 
 
 def compare_strategies(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpcal._internal import validate
+from dpcal._internal.columns import columns, wrapped
 from dpcal.accountants.matrix import Banded, Strategy
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.defaults import Defaults
@@ -138,8 +138,6 @@ class Recommendation:
             lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost))
             basis = row.basis if row.low is not None else f"theorem, {row.measure.split()[0]}"
             known.setdefault(basis, []).append(row.optimizer)
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         dpsgd = next(row for row in self.rows if row.optimizer == "dpsgd")
         needs: dict[str, list[str]] = {}
         for row in (*self.rows, *self.bounds):
@@ -152,7 +150,7 @@ class Recommendation:
             f"To be known in public: {_grouped(needs)}.",
             self.note,
         ]
-        return "\n".join([*table, *(part for text in said for part in textwrap.wrap(text, 80))])
+        return "\n".join([*columns(lines), *wrapped(said)])
 
 
 def _grouped(names: Mapping[str, Sequence[str]]) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpcal._internal import validate
+from dpcal._internal.columns import columns
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Ledger, Result
@@ -30,7 +31,6 @@ from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
 from dpcal.report import document_of, sentences, write
-from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars, source_of
 from dpcal.tables.releasing.planning import GROUPS, planned, trees_of

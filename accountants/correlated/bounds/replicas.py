@@ -95,11 +95,11 @@ _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
 # Doubles hold no tail far below it.
 _LAST_TAIL = 600
-# Fewest rounds between two checks that sums have settled; a check takes as long as a round.
-_SPAN = 16
+# Fewest rounds between two checks that sums have settled; a check takes as long as a few rounds.
+_SPAN = 32
 # Relative change of the weight of later rounds over a span: below it the factor of one span bounds
 # the factors of all earlier spans.
-_SETTLED = 1e-13
+_SETTLED = 1e-11
 # Rounds with weights of their own, in units of bands plus period; all earlier rounds weigh alike.
 _OWN_ROUNDS = 32
 
