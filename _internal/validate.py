@@ -213,6 +213,13 @@ def instance(*kinds: type, **argument: Any) -> Any:
     raise TypeError(f"{name} must be of class {allowed}, got {_told(value)}.")
 
 
+def only_one(**two: Any) -> None:
+    """Refuse none, or both, of two arguments."""
+    if sum(value is None for value in two.values()) != 1:
+        got = ", ".join(f"{name}={value!r}" for name, value in two.items())
+        raise ValueError(f"exactly one of {' and '.join(two)} must be given, got {got}.")
+
+
 def relation(value: Any) -> Any:
     """The name of a neighboring relation that is dp-accounting's value; any other value as it is.
 

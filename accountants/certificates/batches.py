@@ -26,8 +26,8 @@ from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
-from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
-from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
+from dpcal.accountants.certificates.order import Law, Masses, gathered
+from dpcal.accountants.certificates.pairs import Limits, Line, Outcomes, Pair, pair_of, points
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import Pairs, Parts, PrivacyLoss
@@ -151,11 +151,10 @@ class _OfBatch(Pair):
         if self.batches:
             return self._epoch(law, limits)
         q = self.share
-        cells = points(((q * at.expm1()).log1p(), m) for at, m in law.logs())
+        rows = [((q * at.expm1()).log1p(), mass) for at, mass in law.logs()]
         if not above:
-            return Outcomes(cells, cells[0][2], right=(law.lost, 0))
-        cells = [*points([((1 - q).log(), law.lost)]), *cells]
-        return Outcomes(cells, (1 - q).log(), right=(0, q * law.infinite))
+            return points(rows, right=(law.lost, 0))
+        return points([((1 - q).log(), law.lost), *rows], right=(0, q * law.infinite))
 
     def _epoch(self, law: Law, limits: Limits) -> Outcomes:
         """Return the multiples of an interval, over the sums of ratios of all batches."""
@@ -179,11 +178,11 @@ class _OfBatch(Pair):
         beyond = 1 - sum(sums, zero)
         if law.above:
             sums[-1] += beyond
-        found = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
+        found = [((k * step).log(), sums[k]) for k in range(1, count + 1)]
         if not law.above:
-            return Outcomes(found, step.log(), right=(beyond, 0))
+            return points(found, right=(beyond, 0))
         mean = sum((mass * k for k, mass in enumerate(sums)), zero) * step
-        return Outcomes(found, step.log(), (sums[0], 0), (0, arb.max(1 - mean, zero)))
+        return points(found, (sums[0], 0), (0, arb.max(1 - mean, zero)))
 
 
 def _power(law: list[Ball], times: int) -> list[Ball]:

@@ -93,10 +93,7 @@ def certify(
     ('[1.9931, 1.9931]', 2)
     """
     neighboring_relation = validate.relation(neighboring_relation)
-    if (epsilon is None) == (delta is None):
-        raise ValueError(
-            f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
-        )
+    validate.only_one(epsilon=epsilon, delta=delta)
     mechanisms = mechanisms_of(event)
     method = validate.choice(("auto", "contour", "convex-order"), method=method)
     delta = delta if delta is None else validate.probability(delta=delta)

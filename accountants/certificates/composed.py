@@ -87,9 +87,9 @@ def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
     found = Law(above, zero, step, 0, [arb(1)])
     for (_, times), pair in zip(parts, pairs, strict=True):
         coarse = step * 2 ** _level(pair, float(step.mid()), limits)
-        outcomes = pair.outcomes(coarse, limits, above)
-        empty = Law(above, outcomes.at, coarse, 0, [])
-        once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
+        cells, at = pair.outcomes(coarse, limits, above)
+        empty = Law(above, at, coarse, 0, [])
+        once = spread(empty, cells) if above else gather(empty, cells, pair.spacing is None)
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)
         found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)

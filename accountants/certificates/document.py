@@ -33,9 +33,9 @@ from dpcal.accountants.certificates.enclosure import relative_width
 from dpcal.accountants.certificates.mechanisms import Mechanism, is_rounded, mechanisms_of
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
 from dpcal.accountants.certificates.schema import choice, document_of, optional, reject, shape_of
-from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.mechanisms.decompose import composed
 from dpcal.errors import CertificateRejected
 
 __all__ = ["Certificate", "DeltaBounds", "DirectionBounds"]
@@ -47,11 +47,10 @@ _PROOFS = {
 }
 
 
-def _proof(value: Any, name: str) -> Proof:
+def _proof(value: Any, name: str) -> Any:
     """Return the proof of a document."""
     given = dict(value) if isinstance(value, Mapping) else {}
-    found: Proof = _PROOFS[choice(*_PROOFS)(given.pop("method", None), "method")](given, name)
-    return found
+    return _PROOFS[choice(*_PROOFS)(given.pop("method", None), "method")](given, name)
 
 
 @dataclass(frozen=True)
@@ -149,16 +148,9 @@ class Certificate:
     @cached_property
     def composition(self) -> Composition:
         """The dominating pairs that the mechanisms compose."""
-        remove: dict[PrivacyLoss, int] = {}
-        add: dict[PrivacyLoss, int] = {}
-        for item in sorted(self.mechanisms, key=lambda item: is_batched(item.event)):
-            losses = pairs_of(item.event, self.neighboring_relation)
-            for parts, loss in zip((remove, add), losses, strict=True):
-                if loss is not NO_LOSS:
-                    parts[loss] = parts.get(loss, 0) + item.count
-        named = {"both": remove} if remove == add else {"remove": remove, "add": add}
-        directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
-        return Composition(self.neighboring_relation, tuple(directions))
+        relation = self.neighboring_relation
+        ordered = sorted(self.mechanisms, key=lambda item: is_batched(item.event))
+        return composed(((pairs_of(x.event, relation), x.count) for x in ordered), relation)
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""

@@ -26,13 +26,6 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Mechanism", "is_rounded", "mechanisms_of", "values_of"]
 
-_COVERED = (
-    "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
-    "epochs of random allocation (where batches differ, with probabilities of distinct groups that "
-    "add up to 1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete "
-    "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and "
-    "claims of (epsilon, delta) or permute-and-flip"
-)
 # Most values of a discrete Laplace loss, with a law that is computed in full.
 _MOST_VALUES = 1 << 16
 # Most parameters of a list, such as the components of a mixture of Gaussians.
@@ -74,7 +67,10 @@ class Mechanism:
     def __post_init__(self) -> None:
         """Refuse an event that no proof covers."""
         if not _is_covered(self.event):
-            raise UnsupportedEvent(f"No certificate covers {self.event!r}: only {_COVERED}.")
+            raise UnsupportedEvent(
+                f"No certificate covers {self.event!r}: only {', '.join(_CLASSES)}, and unequal "
+                "batches only in distinct groups with probabilities that add up to 1 in doubles."
+            )
 
 
 def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
@@ -147,12 +143,11 @@ def _value(value: Any, name: str) -> Any:
     return value if isinstance(value, bool) else schema.exact_number(value, name)
 
 
-def _event_of(value: Any, name: str) -> DpEvent:
+def _event_of(value: Any, name: str) -> Any:
     """Return the event of a document; the entry ``monotone`` is absent where it is false."""
     given = dict(value) if isinstance(value, Mapping) else {}
     cls = _CLASSES[schema.choice(*_CLASSES)(given.pop("type", None), "type")]
     entries = {each.name: _value for each in attr.fields(cls)}
     if schema.MONOTONE in entries:
         given.setdefault(schema.MONOTONE, False)
-    event: DpEvent = schema.shape(cls.__name__, cls, entries)(given, name)
-    return event
+    return schema.shape(cls.__name__, cls, entries)(given, name)

@@ -41,7 +41,6 @@ __all__ = [
     "Cell",
     "Law",
     "Masses",
-    "Outcomes",
     "gather",
     "gathered",
     "power",
@@ -56,30 +55,10 @@ _LEAST_BITS = 30
 _ATOM = 0.02
 
 # Masses under Q and P of outcomes, and the logarithms of their least and largest ratio: the same
-# ball if these are equal.
+# ball if these are equal, None for a least ratio of 0 or a largest ratio of infinity.
 Cell = tuple[Ball, Ball, Ball, Ball]
 # Masses by the places of their nodes; None is the place of infinity.
 Masses = defaultdict[int | None, Ball]
-
-
-@dataclass
-class Outcomes:
-    """Outcomes of one use, or of a law above or below its ratio P over Q, in ascending order.
-
-    Attributes
-    ----------
-    cells
-        Masses and ratios.
-    at
-        A logarithm of a ratio that is a node.
-    left, right
-        Masses under Q and P of outcomes with smaller ratios than all cells, and with larger ratios.
-    """
-
-    cells: list[Cell]
-    at: Ball
-    left: tuple[Ball, Ball] = (0, 0)
-    right: tuple[Ball, Ball] = (0, 0)
 
 
 def _tiny() -> Ball:
@@ -246,7 +225,7 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
     return law if found is None else found.times(law, share).at_most(nodes)
 
 
-def spread(empty: Law, outcomes: Outcomes) -> Law:
+def spread(empty: Law, cells: Iterable[Cell]) -> Law:
     """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
     found, zero, tiny = Masses(int), arb(0), _tiny()
     width, lost, infinite = empty.step.expm1(), zero, zero
@@ -273,9 +252,7 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         lost += mass * less
         infinite += mass * empty.node(nearest) * (more + less)
 
-    left = (*outcomes.left, None, outcomes.cells[0][2])
-    right = (*outcomes.right, outcomes.cells[-1][3], None)
-    for q, p, u, v in (left, *outcomes.cells, right):
+    for q, p, u, v in cells:
         if u is v:
             put(u, q)
             continue
@@ -294,21 +271,22 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     return _on_nodes(found, replace(empty, lost=lost, infinite=infinite))
 
 
-def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
-    """Return a law below: outcomes in groups, if their masses are known to some digits.
+def gather(empty: Law, cells: Iterable[Cell], is_free: bool) -> Law:
+    """Return a law below: ascending cells in groups, if their masses are known to some digits.
 
     If its offset is free, most of the mass is at a node.
     """
-    cells = []
-    for q, p, u, v in ((*outcomes.left, None, outcomes.cells[0][2]), *outcomes.cells):
-        is_known = u is not v and _is_known(q) and _is_known(p)
-        cells.append((q, p) if is_known else _raised(arb(q), v))
-    if all(map(_is_known, outcomes.right)):
-        cells.append(outcomes.right)
-    else:
-        empty = replace(empty, lost=arb(outcomes.right[0]))
-    cells = [(q, p) for q, p in cells if q > 0]
-    return (_at_least_ratios(empty, cells) if is_free and cells else empty).filled(cells)
+    kept, lost = [], arb(0)
+    for q, p, u, v in cells:
+        if u is not v and _is_known(q) and _is_known(p):
+            kept.append((q, p))
+        elif v is None:
+            lost += q
+        else:
+            kept.append(_raised(arb(q), v))
+    kept = [(q, p) for q, p in kept if q > 0]
+    law = replace(empty, lost=lost)
+    return (_at_least_ratios(law, kept) if is_free and kept else law).filled(kept)
 
 
 def _raised(mass: Ball, log: Ball) -> tuple[Ball, Ball]:

@@ -15,7 +15,7 @@ hold.
 >>> from dpcal.accountants.certificates.balls import workprec
 >>> with workprec(96):
 ...     pair = pair_of(Laplace(2.0))
-...     cells = pair.outcomes(arb(0.125), Limits(0.125, 64, 0.0, 9.0), True).cells
+...     cells, _ = pair.outcomes(arb(0.125), Limits(0.125, 64, 0.0, 9.0), True)
 ...     [sum(cell[side] for cell in cells).overlaps(arb(1)) for side in (0, 1)]
 [True, True]
 """
@@ -33,7 +33,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates.balls import Ball, arb
-from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell
 from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
@@ -50,6 +50,8 @@ __all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "point
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
+# Ascending cells of one use, and a logarithm of a ratio that is a node.
+Outcomes = tuple[list[Cell], Ball]
 # Points of the table of a loss by its outputs.
 _TABLE = 1 << 13
 # Nats of the least mass to which outputs are followed if the tail is 0.
@@ -84,9 +86,18 @@ class Limits:
         return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
 
 
-def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
-    """Return cells of one ratio each, from its logarithm and its mass under Q."""
-    return [(mass, mass * at.exp(), at, at) for at, mass in masses]
+def points(
+    masses: Iterable[tuple[Ball, Ball]],
+    left: tuple[Ball, Ball] = (0, 0),
+    right: tuple[Ball, Ball] = (0, 0),
+) -> Outcomes:
+    """Return cells of one ratio each, from its logarithm and its mass under Q; the first is a node.
+
+    ``left`` and ``right`` are masses under Q and P of smaller and of larger ratios.
+    """
+    cells = [(mass, mass * at.exp(), at, at) for at, mass in masses]
+    least, largest = cells[0][2], cells[-1][3]
+    return [(*left, None, least), *cells, (*right, largest, None)], least
 
 
 class Pair(ABC):
@@ -207,12 +218,10 @@ class Line(Pair):
         """Return the intervals between the ends."""
         beyond = self.beyond if above else arb(0)
         ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
-        (first, least), *masses, (last, most) = self.masses(ends)
-        losses = [self.loss(x) + log for x in ends]
-        both = zip(masses, pairwise(losses), strict=True)
-        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
-        right = last, (1 - beyond) * most + beyond
-        return Outcomes(cells, self.least + log, (first, (1 - beyond) * least), right)
+        losses = [None, *(self.loss(x) + log for x in ends), None]
+        both = zip(self.masses(ends), pairwise(losses), strict=True)
+        *cells, (q, p, largest, _) = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
+        return [*cells, (q, p + beyond, largest, None)], self.least + log
 
 
 class _FixedBatch(Pair):
@@ -238,12 +247,11 @@ class _FixedBatch(Pair):
         """Return the intervals on either side of 0."""
         half, zero = arb(1) / 2, arb(0)
         ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
-        losses = [zero, *(self.line.loss(x) for x in ends[1:])]
-        *masses, (q, p) = self.line.masses(ends)[1:]
+        losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
+        masses = self.line.masses(ends)[1:]
         right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
-        left = [(p, q, -v, -u) for q, p, u, v in reversed(right)]
-        cells = [*left, (self.atom, self.atom, zero, zero), *right]
-        return Outcomes(cells, zero, (p, q), (q, p))
+        left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
+        return [*left, (self.atom, self.atom, zero, zero), *right], zero
 
 
 class _Laplace(Pair):
@@ -267,8 +275,8 @@ class _Laplace(Pair):
             # Densities under P and Q are exp((+-l - a) / 2) / 4.
             width = ((v - u) / 2).expm1() / 2
             inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
-        low, high = points([(-a, half), (a, half * (-a).exp())])
-        return Outcomes([low, *inner, high], -a)
+        (_, low, high, _), _ = points([(-a, half), (a, half * (-a).exp())])
+        return [low, *inner, high], -a
 
 
 class _OfPoints(Pair):
@@ -287,8 +295,7 @@ class _OfPoints(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        masses = enumerate(self.masses)
-        return Outcomes(points((self.offset + k * self.spacing, q) for k, q in masses), self.offset)
+        return points((self.offset + k * self.spacing, q) for k, q in enumerate(self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -339,12 +346,10 @@ class _DiscreteGaussian(_OfPoints):
         weights = [(-arb(x * x) / (2 * variance)).exp() for x in outputs]
         near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
         whole = sum(weights, near + far)
-        cells = points(
-            ((x - arb(s) / 2) * own, weight / whole)
-            for x, weight in zip(outputs, weights, strict=True)
-        )
         near, far = near / whole, far / whole
-        return Outcomes(cells, cells[0][2], (near, far), (far, near))
+        places = ((x - arb(s) / 2) * own for x in outputs)
+        masses = (weight / whole for weight in weights)
+        return points(zip(places, masses, strict=True), (near, far), (far, near))
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import attr
@@ -26,11 +27,11 @@ import numpy as np
 from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
 from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as, row_of
 from dpcal.errors import TooLarge
 
-__all__ = ["decompose", "leaves"]
+__all__ = ["composed", "decompose", "leaves"]
 
 # Most nested events: each takes some ten of the thousand nested calls that Python allows.
 MOST_LEVELS = 50
@@ -172,20 +173,29 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
         If no theorem in this package covers a mechanism under this relation.
     """
     validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-    forward: dict[PrivacyLoss, int] = {}
-    backward: dict[PrivacyLoss, int] = {}
-    private = True
+    found, private = [], True
     for leaf, times in leaves(event, neighboring_relation).items():
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
-            remove, add = dominating_pairs(leaf, neighboring_relation)
-            if remove is not NO_LOSS or add is not NO_LOSS:
-                forward[remove] = forward.get(remove, 0) + times
-                backward[add] = backward.get(add, 0) + times
-    by_points = PrivacyLoss.compiled
-    slow = sum(type(loss).compiled is by_points and loss.has_law for loss in forward)
+            found.append((dominating_pairs(leaf, neighboring_relation), times))
+    composition = composed(found, neighboring_relation, private)
+    by_points, losses = PrivacyLoss.compiled, composition.directions[0].parts
+    slow = sum(type(loss).compiled is by_points and loss.has_law for loss, _ in losses)
     _check_number(slow, MOST_OF_OTHER_NOISE, "distinct mechanisms of other than Gaussian noise")
-    named = {"remove": forward, "add": backward} if forward != backward else {"both": forward}
+    return composition
+
+
+def composed(
+    uses: Iterable[tuple[Pairs, int]], neighboring_relation: str, private: bool = True
+) -> Composition:
+    """Return the composition of mechanisms, from the losses of each and the number of its uses."""
+    remove: dict[PrivacyLoss, int] = {}
+    add: dict[PrivacyLoss, int] = {}
+    for losses, times in uses:
+        for parts, loss in zip((remove, add), losses, strict=True):
+            if loss is not NO_LOSS:
+                parts[loss] = parts.get(loss, 0) + times
+    named = {"remove": remove, "add": add} if remove != add else {"both": remove}
     directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
     return Composition(neighboring_relation, tuple(directions), private)

@@ -41,7 +41,6 @@ __all__ = [
     "at_most",
     "builder",
     "check_given",
-    "check_one",
     "differences",
     "disjoint",
     "gradients",
@@ -287,16 +286,9 @@ def priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -
     )
 
 
-def check_one(**two: float | None) -> None:
-    """Refuse none, or both, of two arguments."""
-    if sum(value is None for value in two.values()) != 1:
-        got = ", ".join(f"{name}={value!r}" for name, value in two.items())
-        raise ValueError(f"exactly one of {' and '.join(two)} must be given, got {got}.")
-
-
 def _stated_epsilon(asked: Mapping[str, Any]) -> float:
     """Return the given epsilon, or the epsilon of one release with the given noise."""
-    check_one(epsilon=asked["epsilon"], noise_multiplier=asked["noise_multiplier"])
+    validate.only_one(epsilon=asked["epsilon"], noise_multiplier=asked["noise_multiplier"])
     if asked["epsilon"] is not None:
         return asked["epsilon"]  # type: ignore[no-any-return]
     if asked["neighboring_relation"] is None:

@@ -27,7 +27,7 @@ from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of, told_of
+from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of, told_of
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS, fields_of
 
@@ -131,7 +131,7 @@ def correlated_dpsgd(
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
     relation = validate.relation(neighboring_relation)
-    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
+    validate.only_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     limit = validate.probability(delta=delta)
     correlation = Correlation(
         strategy=validate.instance(Strategy, strategy=strategy),

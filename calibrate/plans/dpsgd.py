@@ -22,7 +22,7 @@ from typing import Any
 from dpcal._internal import validate
 from dpcal.calibrate.batching import PLANNED
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
+from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd", "sampling"]
@@ -72,8 +72,8 @@ def dpsgd(
     """
     relation, n = validate.relation(neighboring_relation), validate.count(n=n)
     batch_size = at_most(n, batch_size=batch_size)
-    check_one(epochs=epochs, steps=steps)
-    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
+    validate.only_one(epochs=epochs, steps=steps)
+    validate.only_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     others = tuple(name for name in known_samplers() if name not in OWN)
     validate.choice((*PLANNED, "truncated-poisson", *others), sampler=sampler)
     fields = sampling(sampler, n, batch_size)

@@ -59,11 +59,7 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
         return float(mean - epsilon - 1 / c - 1 / (1 + c)), float(curvature), math.nan
 
-    mean, variance = total.cumulants([0.0])[0, 1:3].tolist()
-    gap = epsilon - mean
-    root = math.hypot(gap, 2 * math.sqrt(variance))
-    guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    c = increasing_root(equation, min(max(guess, 1e-9), 8.0))
+    c = increasing_root(equation, 1.0)
     if any(isinstance(loss, Allocation) for loss, _ in total.parts):
         c = max(c, 1.0)
     return c, 1 / math.sqrt(equation(c)[1])

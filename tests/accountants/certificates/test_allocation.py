@@ -134,6 +134,32 @@ def test_the_error_of_a_step_is_a_bound_of_lines_within_the_strip(angle):
         assert AllocationTransform._rule(Line(angle, step, 0, 1), arb(c), arb(u)) > 0.99 * least
 
 
+@pytest.mark.parametrize(("angle", "step", "t"), [(0.2, 1.2, 0.5), (1.2, 0.7, 0.5), (1.0, 0.1, 1)])
+def test_the_error_of_a_mean_is_a_bound_of_strips_where_no_density_grows(angle, step, t):
+    d = (math.pi / 2 - angle) / t * np.arange(1, 4096) / 4096
+    least = (2 * np.exp(d * d / 2) / np.expm1(2 * math.pi * d / step)).min()
+    line = Line(angle, step, 0, 1, reach=20)
+    omitted = math.erfc(line.reach * step / math.sqrt(2))
+    error = AllocationTransform._error_of_mean(line, arb(t), arb(step))
+    assert error > 0.99 * (float(least) + omitted)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("first", 0.5), ("first", 0.25), ("last", 0.5), ("last", 0.75), ("reach", 0.25), ("step", 4)],
+)
+def test_a_coarse_or_short_ray_encloses_the_transform(name, share):
+    loss = Allocation(1.0, 2, "add")
+    with ctx.workprec(128):
+        transform, ray = AllocationTransform(loss), line_of(loss, 25.0, 0.5, 3.0)
+        value = getattr(ray, name) * share
+        other = replace(ray, **{name: value if name == "step" else int(value)})
+        found, truth = (transform.along(each, 0.5, 3.0, 2) for each in (other, ray))
+        for one, true in zip(found, truth, strict=True):
+            assert one.overlaps(true)
+            assert one.real.rad() > 10 * true.real.rad()
+
+
 def _in(ray, name, value):
     """Return a value with which the ray has a point."""
     return {"first": min(value, ray.last), "last": max(value, ray.first)}.get(name, value)

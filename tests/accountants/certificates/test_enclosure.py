@@ -5,8 +5,10 @@ The modules below ``certify`` are asked directly, as a certificate could hide a 
 
 import itertools
 import json
+import math
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from _integrals import sampled_moment
 from _tree import DATA
@@ -82,6 +84,37 @@ def test_the_errors_of_a_coarse_line_and_of_a_short_one_are_in_the_transform(lin
             found = transform.at(Line(angle, *line), 1.0)
             assert found.contains(truth)
             assert abs(found.mid() - truth) > 1e-9  # and not by the sum alone
+
+
+def sizes(x, height, q, sigma, power):
+    """Return the absolute values of the integrand of a sampled Gaussian on a line."""
+    z = x + 1j * height
+    w = 1 - q + q * np.exp((2 * z - 1) / (2 * sigma**2))
+    return np.abs(np.exp(-z * z / (2 * sigma**2)) * w**power) / (sigma * math.sqrt(2 * math.pi))
+
+
+COARSE = [((1.4, 1.5, -90, 90), 1.0), ((1.0, 6.0, -60, 60), 3.0)]
+SHORT = [((0.3, 0.1, -40, 400), 2.0), ((0.3, 0.1, -400, 75), 2.0), ((1.2, 0.05, -60, 400), 1.0)]
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("c", [0.5, 2.0])
+@pytest.mark.parametrize(("line", "sigma"), COARSE + SHORT)
+def test_the_error_of_a_line_bounds_its_strip_and_all_points_beyond_its_ends(
+    line, sigma, c, direction
+):
+    """The two edges of the strip bound what a step leaves out, by contour integration."""
+    q, line, way = 0.02, Line(*line), 1 if direction == "remove" else -1
+    power, height = (1 + c if way > 0 else -c), way * line.angle * sigma**2
+    with ctx.workprec(64):
+        transform = SampledGaussianTransform(SampledGaussian(q, sigma, direction))
+        error = float(transform._error(line, arb(c)).lower())
+    x = np.linspace(-25 * sigma, 25 * sigma, 20_001)
+    edges = sum(sizes(x, y, q, sigma, power).sum() * (x[1] - x[0]) for y in (0, 2 * height))
+    places = np.arange(-math.ceil(25 * sigma / line.step), math.ceil(25 * sigma / line.step) + 1)
+    left_out = places[(places < line.first) | (places > line.last)] * line.step
+    beyond = line.step * sizes(left_out, height, q, sigma, power).sum()
+    assert error >= edges / math.expm1(2 * math.pi * abs(height) / line.step) + beyond
 
 
 def test_powers_of_a_turn_keep_their_digits():

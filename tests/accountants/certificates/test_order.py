@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
-from dpcal.accountants.certificates.order import Law, Outcomes, gather, spread
+from dpcal.accountants.certificates.order import Law, gather, spread
 from dpcal.accountants.certificates.pairs import Pair, pair_of
 from dpcal.errors import CertificateRejected
 
@@ -48,17 +48,16 @@ class PairOfFinite(Pair):
         return 1.0
 
     def outcomes(self, step, limits, above):
-        cells, beyond = [], {side: [arb(0), arb(0)] for side in ("left", "right")}
+        cells = []
         for masses in self.loss.masses:
             q, p = map(ball, masses)
             if not all(masses):
-                side = "left" if q > 0 else "right"
-                beyond[side] = [x + y for x, y in zip(beyond[side], (q, p), strict=True)]
+                cells.append((q, p, None, arb(-9)) if q > 0 else (q, p, arb(9), None))
                 continue
             at = (p / q).log()
             ends = (at - arb(0.25), at + arb(0.125)) if self.loss.in_cells else (at, at)
             cells.append((q, p, *ends))
-        return Outcomes(cells, arb(0), **beyond)
+        return cells, arb(0)
 
 
 pair_of.register(Finite, PairOfFinite)
@@ -212,16 +211,16 @@ ALONE = [
 @pytest.mark.parametrize("top", [0.5, 20.0])
 @pytest.mark.parametrize("event", ON_BATCHES + ALONE, ids=lambda event: type(event).__name__)
 def test_outcomes_keep_all_mass(event, top, above, monkeypatch):
-    """What is told of no cell is beside them, under both laws above, and below under Q."""
+    """Of both laws above, and below under Q."""
     monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
     relation = "add-or-remove-one" if event in ON_BATCHES else "replace-one"
     certificate = Certificate(relation, mechanisms_of(event), None, ())
     ((loss, _),) = certificate.composition.directions[0].parts
     with ctx.workprec(128):
         limits = OrderProof(128, 0.1, 200, 1e-3, top)
-        found = pair_of(loss).outcomes(arb(0.1), limits, above)
-        for side, row in enumerate(list(zip(*found.cells, strict=True))[: 1 + above]):
-            whole = sum(row, arb(found.left[side]) + found.right[side])
+        cells, _ = pair_of(loss).outcomes(arb(0.1), limits, above)
+        for row in list(zip(*cells, strict=True))[: 1 + above]:
+            whole = sum(row, arb(0))
             assert whole.overlaps(arb(1))
             assert whole.rad() < 1e-5
 
@@ -237,11 +236,11 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
         point = [(one, u.exp(), u, u)]
         cell = [(few, few * middle.exp(), middle - 0.1, middle + 0.1)]
         # At a point it stays, where it does not count twice.
-        kept = spread(empty, Outcomes([(few, few * middle.exp(), middle, middle)], zero)).masses
+        kept = spread(empty, [(few, few * middle.exp(), middle, middle)]).masses
         assert sum(kept, zero).overlaps(few)
         assert abs(sum(kept, zero).mid() - 0.5) < 1e-9
         for cells, mass, logs in ((point, 1.0, (at - 0.1, at + 0.1)), (cell, 0.5, (at,))):
-            law = spread(empty, Outcomes(cells, zero))
+            law = spread(empty, cells)
             for log, k in itertools.product(logs, (-0.05, 0.0, 0.05)):
                 # K is near the ratio, on either side of it.
                 epsilon = arb(log + k)
@@ -254,8 +253,8 @@ def test_a_law_below_proves_no_more_of_mass_of_few_digits():
     """Of an added record, a mass that is rounded up would be a larger delta."""
     few, u = arb(0.5, 0.4), arb(-1)
     with ctx.workprec(128):
-        outcomes = Outcomes([(few, few * u.exp(), u, u)], u, right=(1 - few, 1 - few * u.exp()))
-        law = gather(Law(False, u, arb(0.25), 0, []), outcomes, False)
+        cells = [(few, few * u.exp(), u, u), (1 - few, 1 - few * u.exp(), u, None)]
+        law = gather(Law(False, u, arb(0.25), 0, []), cells, False)
         assert not law.delta(arb(0.5), False).lower() > 0.1 * (1 - arb(-0.5).exp())
 
 
@@ -265,8 +264,9 @@ def test_a_sample_keeps_what_the_law_of_its_answers_has_lost(monkeypatch):
     with ctx.workprec(128):
         law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25))
         monkeypatch.setattr(samples, "law_of", lambda *_: (law, None))
-        found = pair_of(loss).outcomes(arb(0.1), OrderProof(128, 0.1, 200, 1e-3, 9.0), False)
-        assert found.right[0] == arb(0.25)
+        cells, _ = pair_of(loss).outcomes(arb(0.1), OrderProof(128, 0.1, 200, 1e-3, 9.0), False)
+        assert cells[-1][0] == arb(0.25)
+        assert cells[-1][3] is None
 
 
 def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
@@ -275,4 +275,6 @@ def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
     beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
     with ctx.workprec(128):
         limits = OrderProof(128, 1.0, 4000, 1e-9, 1e4)
-        assert pair_of(loss).outcomes(arb(1), limits, True).right[1] > 0.999999 * beyond
+        *_, (_, p, _, largest) = pair_of(loss).outcomes(arb(1), limits, True)[0]
+        assert p > 0.999999 * beyond
+        assert largest is None

@@ -164,6 +164,13 @@ def test_published_state_caps():
         assert cap - 1e-3 <= state_cap(decay, 0.01, 1000, 1e-6) <= 1.02 * cap
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-5])
+def test_epsilon_and_delta_of_a_capped_state_agree(delta):
+    """Each adds the probability of the patterns beyond the cap, and chooses a cap by itself."""
+    moments = replicas(normalised(matrix.LambdaCGD(40, 0.9), 2.0), 0.05)
+    assert moments.proof(moments.epsilon(delta).value).value == pytest.approx(delta, rel=1e-6)
+
+
 @pytest.mark.slow
 def test_long_runs_are_priced_without_dense_matrices():
     asked = {"noise_multiplier": 2.0, "delta": 1e-6, "statistics": "none"}
