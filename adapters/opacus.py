@@ -24,7 +24,7 @@ from dpcal.accountants.samplers import Poisson
 from dpcal.adapters import loaders
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent, needing
-from dpcal.optim.boundary.seeds import Seed, key_of, keyed_generator, root_of
+from dpcal.optim.boundary.seeds import Seed, claim, key_of, keyed_generator, root_of
 
 with needing("opacus"):
     import torch
@@ -273,6 +273,8 @@ def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = N
 
     Raises
     ------
+    NoiseReused
+        If this process has drawn the noise of this seed and plan already.
     UnsupportedEvent
         If the plan has independent noise, the optimizer is of another class, or the loader's
         batches are not drawn as the plan states; by a step, if it covers several batches.
@@ -301,6 +303,7 @@ def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = N
             f"{found.law!r}. {found.sentence}"
         )
     root = root_of(seed, "opacus", plan.to_json())
+    claim(root)
     grid = annexes.grid_of(query, sum(each.numel() for each in optimizer.params))
     rows = annexes.LatticeStream(grid, lambda: keyed_generator(key_of(root, "rows")))
     step = grid_step(query.max_norm) / 2.0**rows.digits

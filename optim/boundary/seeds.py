@@ -47,6 +47,7 @@ __all__ = [
     "KeyStream",
     "Seed",
     "Streams",
+    "claim",
     "key_of",
     "keyed_generator",
     "replaying",
@@ -70,8 +71,8 @@ _LOCK = Lock()
 _REPLAYING: ContextVar[bool] = ContextVar("replaying", default=False)
 
 
-def _claim(root: str) -> None:
-    """Refuse a root from which noise was drawn before."""
+def claim(root: str) -> None:
+    """Refuse a root from which this process has drawn noise before, but inside replaying."""
     kept = _digest("drawn", root)
     with _LOCK:
         if kept in _DRAWN and not _REPLAYING.get():
@@ -215,7 +216,7 @@ class Streams:
             self._root = secrets.token_hex(_BITS // 8)
         elif self._root is None and self._seed is not None:
             root = _digest("secret", self._seed, self._plan.to_json(), self._digest().hex())
-            _claim(root)
+            claim(root)
             self._root = root
         assert self._root is not None
         return self._root

@@ -29,7 +29,7 @@ from dpcal.adapters.loaders import PoissonSampler, check
 from dpcal.adapters.opacus import Accountant, check as opened, correlate
 from dpcal.adapters.torch import collate
 from dpcal.commands.cli import main
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, NoiseReused, UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -282,6 +282,15 @@ def test_opacus_adds_a_plans_correlated_noise(mode):
     with pytest.raises(BudgetExceeded, match="60 steps are spent"):
         step()
     assert all(each.grad is None for each in optimizer.params)
+
+
+def test_the_same_noise_is_refused_to_a_second_optimizer():
+    """Two runs that share their noise differ by their gradients alone."""
+    plan, _, optimizer, loader = correlated()
+    correlate(optimizer, plan, loader, seed=4)
+    _, _, other, _ = correlated()
+    with pytest.raises(NoiseReused, match="Use another seed"):
+        correlate(other, plan, loader, seed=4)
 
 
 def test_what_cannot_be_correlated_is_a_sentence():
