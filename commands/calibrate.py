@@ -40,8 +40,7 @@ def calibrate(
     max_grad_norm
         Clipping norm > 0 of a plan.
     output
-        File for the plan of a run with n and batch_size, in JSON: dpcal.run runs it, and 'dpcal
-        attack --plan' attacks it.
+        File for the plan of a run with n and batch_size, in JSON, for 'dpcal train --use-plan'.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpcal._internal import lazy
 
 if TYPE_CHECKING:
+    from dpcal.calibrate import Plan
     from dpcal.tables.fit import Fitted
     from dpcal.tables.releasing.answering import Release
     from dpcal.tables.schema import Schema
@@ -31,8 +32,8 @@ def train(
     schema: Schema | Mapping[str, Any] | str | Path | None = None,
     *,
     target: str | None = None,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
     n: int | None = None,
     loss: Literal["logistic", "squared"] = "logistic",
     l2: float = 0.0,
@@ -43,6 +44,7 @@ def train(
     max_grad_norm: float | None = None,
     settings: Mapping[str, Any] | None = None,
     class_weights: Mapping[str, float] | None = None,
+    use_plan: Plan | str | Path | None = None,
     group_size: int | None = None,
     test_fraction: float = 0.2,
     held_out: Literal["noisy", "unprotected", "none"] | None = None,
@@ -63,9 +65,9 @@ def train(
     target
         Column to predict (default: the schema's).
     epsilon
-        Target epsilon > 0.
+        Target epsilon > 0 (default: the plan's).
     delta
-        Delta of the target, in (0, 1).
+        Delta of the target, in (0, 1) (default: the plan's).
     n
         Public number of records, or of persons with clipped=user, for a claim under
         add-or-remove-one (default: the schema's, which counts rows, or read, for one under
@@ -92,6 +94,8 @@ def train(
     class_weights
         Weights of the classes: public numbers > 0 that multiply the loss of a class's records
         (default: the schema's). Gradients are weighted and then clipped: weights cost nothing.
+    use_plan
+        A :class:`dpcal.Plan`, or the file of one, in place of a target.
     group_size
         Largest number >= 1 of rows of one person, by the schema's column of type person; more rows
         are left out (default: the schema's, or 1).

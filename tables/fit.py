@@ -408,7 +408,7 @@ def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
         figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
         return plot.svg(figure, title=title, description=about)
 
-    if not any(each.sampler == "shuffled-epochs" for each in plan.queries):
+    if not any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries):
         pictures["what-an-attacker-can-find.svg"] = attacker
     if curves := model.curves():
         pictures["what-each-column-adds.svg"] = columns

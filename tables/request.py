@@ -16,11 +16,13 @@ from typing import Any
 
 import dpcal
 from dpcal._internal import validate
+from dpcal._internal.files import text_of
 from dpcal.accountants.directions import relation_of
 from dpcal.calibrate import Constants, Plan, Query
 from dpcal.calibrate.constants import UnknownConstant
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
 from dpcal.calibrate.recommending.recommendation import first_choice
+from dpcal.errors import reason_of
 from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
@@ -32,6 +34,8 @@ from dpcal.tables.schema import Schema, described
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
 PUBLIC = ("smoothness", "gap")
+# Relative difference of a cost between two machines.
+_ROUNDING = 1e-6
 _CHOICES = {
     "loss": ("logistic", "squared"),
     "held_out": ("noisy", "unprotected", "none"),
@@ -73,6 +77,8 @@ class Request:
         The target of privacy, as plan builders take it: epsilon, delta, and the relation.
     chosen
         Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps.
+    plan
+        The plan that is run in place of one that is made for the target, if any.
     budget, seed
         Budget book, if any, and seed of :func:`dpcal.optim.run`.
     """
@@ -92,6 +98,7 @@ class Request:
     public: Mapping[str, Any]
     goal: Mapping[str, Any]
     chosen: bool
+    plan: Plan | None
     budget: Path | None
     seed: int | None
     coding: Coding = field(init=False)
@@ -116,6 +123,7 @@ class Request:
         n: int | None,
         optimizer: str | None,
         group_size: int | None,
+        use_plan: Plan | str | Path | None,
         neighboring_relation: str | None,
         budget: str | Path | None,
         class_weights: Mapping[str, float] | None,
@@ -125,15 +133,25 @@ class Request:
         settings = _settings(given)
         relation = neighboring_relation and relation_of(neighboring_relation)
         known, target = described(schema, group_size, target, class_weights)
+        plan = None if use_plan is None else _plan(use_plan)
+        if plan is not None:
+            asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
+            given |= _of_plan(plan, asked, {**settings, "n": n})
+            optimizer, relation = plan.optimizer, plan.neighboring_relation
+            n = plan.n if relation == "add-or-remove-one" else None
+            settings = {"clipped": plan.clipped}
         goal = {name: given.pop(name) for name in ("epsilon", "delta")}
-        row = find(optimizer or "dpsgd")
-        _check_optimizer(row)
-        _check_persons(known, group_size, settings)
-        if n is None and known is not None and settings.get("clipped") != "user":
-            n = known.n
-        if known is not None and known.group_size > 1:
-            settings["group_size"] = known.group_size
-        public = _public(row, settings)
+        if None in goal.values():
+            raise ValueError("train needs epsilon and delta, or use_plan.")
+        row, public = find(optimizer or "dpsgd"), {}
+        _check_optimizer(row, plan)
+        _check_persons(known, group_size, settings, plan)
+        if plan is None:
+            if n is None and known is not None and settings.get("clipped") != "user":
+                n = known.n
+            if known is not None and known.group_size > 1:
+                settings["group_size"] = known.group_size
+            public = _public(row, settings)
         relation = _relation(relation, row, n)
         check_extras()
         source = source_of(table, () if known is None else known.missing_values)
@@ -151,6 +169,7 @@ class Request:
             public=public,
             goal={**goal, "neighboring_relation": relation},
             chosen=optimizer is None and not settings and relation != "replace-one",
+            plan=plan,
             budget=book,
             **given,
         )
@@ -163,6 +182,8 @@ class Request:
     @property
     def trained_on(self) -> int | None:
         """Average number of training records out of the public number of records."""
+        if self.plan is not None:
+            return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
 
     @property
@@ -202,30 +223,68 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _check_optimizer(row: Optimizer) -> None:
+def _plan(given: Plan | str | Path) -> Plan:
+    """Return a plan, or the plan of a file; raise if it costs more than its target."""
+    plan = given
+    if not isinstance(plan, Plan):
+        path = Path(validate.instance(str, Path, use_plan=plan))
+        text = text_of(path, "use_plan must be a readable file")
+        try:
+            plan = Plan.from_json(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {reason_of(error)}") from None
+    price = plan.price()
+    if price > plan.epsilon * (1 + _ROUNDING):
+        raise ValueError(
+            f"use_plan must meet its target: its answers cost epsilon = {price:.6g} at delta = "
+            f"{plan.delta:g} by accountant {plan.accountant!r}, got a target of {plan.epsilon:g}."
+        )
+    return plan
+
+
+def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> dict[str, float]:
+    """Return the target of a plan; refuse another target, and arguments that the plan settles."""
+    for name, value in settled.items():
+        if value is not None:
+            told = _ARGUMENTS.get(name, name)
+            raise ValueError(f"{told} does not go with use_plan, which sets it.")
+    for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
+        own = getattr(plan, name)
+        if asked[name] not in (None, own):
+            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {asked[name]}.")
+    return {"epsilon": plan.epsilon, "delta": plan.delta}
+
+
+def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
     """Refuse an optimizer that a table and settings do not suffice for."""
     if row.blocks:
         raise ValueError(
             f"optimizer {row.name} is for minimax problems, which tables do not pose: take "
             f"dpcal.optim.{row.name} with an objective of dpcal.optim.minimax."
         )
-    if row.name == "correlated_dpsgd":
+    if row.name == "correlated_dpsgd" and plan is None:
         raise ValueError(
-            "optimizer correlated_dpsgd needs a strategy, which tables do not take: take "
-            "dpcal.optim.correlated_dpsgd with a plan of dpcal.calibrate.correlated_dpsgd."
+            "optimizer correlated_dpsgd needs a plan, as of dpcal.calibrate.correlated_dpsgd: "
+            "use_plan."
         )
 
 
 def _check_persons(
-    schema: Schema | None, group_size: int | None, settings: Mapping[str, Any]
+    schema: Schema | None, group_size: int | None, settings: Mapping[str, Any], plan: Plan | None
 ) -> None:
-    """Refuse persons without a column of persons."""
+    """Refuse persons without a column of persons, or with another unit than the plan's."""
     if group_size is not None:
         validate.count(group_size=group_size)
     if schema is None and group_size not in (None, 1):
         raise ValueError("group_size needs a schema with a column of type 'person'.")
     if settings.get("clipped") == "user" and (schema is None or schema.person is None):
         raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
+    most = 1 if schema is None else schema.group_size
+    if plan is not None and plan.group_size != most:
+        raise ValueError(
+            f"use_plan must be about the persons of the schema, with group_size {most}, got a "
+            f"plan with {plan.group_size}."
+        )
 
 
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
@@ -286,7 +345,15 @@ def calibrated(request: Request, n: int, dimension: int) -> Plan:
     n, dimension
         Number of records to train on, of rows or of persons, and of parameters.
     """
-    plan = _made(request, request.trained_on or n, dimension)
+    plan = request.plan
+    if plan is None:
+        plan = _made(request, request.trained_on or n, dimension)
+    elif request.n is None and plan.n != n:
+        raise ValueError(
+            f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
+            f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
+            "add-or-remove-one the plan's n is public and may differ."
+        )
     return plan if request.n is None else replace(plan, public_n=True)
 
 

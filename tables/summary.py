@@ -30,6 +30,8 @@ def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, An
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
+    if "label" in result.plan.parameters:
+        lines.append(f"the cost is {result.plan.parameters['label']}")
     return "\n".join([*lines, scores_line(evaluation)])
 
 
@@ -75,6 +77,8 @@ def _answers(result: Result) -> list[str]:
         asked = [query for query in totals if _noun(query) == noun]
         count, noises = sum(each.count for each in asked), [each.noise_multiplier for each in asked]
         noise = " to ".join(dict.fromkeys(f"{end:.5f}" for end in (min(noises), max(noises))))
+        strategy = "" if (found := asked[0].correlation) is None else found.strategy.kind
+        noise += f" correlated by {strategy}" if strategy else ""
         records = "on " + " and ".join(dict.fromkeys(each.sampling.sentence for each in asked))
         if asked[0].composition == "disjoint":
             records = "on parts of the records that share none"

@@ -250,9 +250,9 @@ class Call:
     def given(self):
         """Return good arguments, made afresh."""
         more = CALLS.get(self.name, dict)()
-        # A plan builder takes epsilon, or noise in its place.
+        # A plan builder takes epsilon, or noise in its place; training a target, or a plan.
         takes = self.signature.parameters
-        if "noise_multiplier" in takes and takes.keys() >= {"epsilon", "delta"}:
+        if takes.keys() & {"noise_multiplier", "use_plan"} and takes.keys() >= {"epsilon", "delta"}:
             more = {name: GOOD[name]() for name in ("epsilon", "delta")} | more
         needed = [
             each.name

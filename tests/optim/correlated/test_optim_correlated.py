@@ -15,7 +15,7 @@ from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for, p
 from _recording import check_promises
 from scipy.stats import norm
 
-from dpcal import accountants, calibrate, optim, report
+from dpcal import accountants, calibrate, optim
 from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
@@ -329,7 +329,7 @@ def test_a_correlated_query_is_read_from_its_document():
         query(**given, correlation={"strategy": {"strategy": "none"}})
 
 
-# -- reports
+# -- the command line
 
 
 @pytest.mark.slow
@@ -340,12 +340,19 @@ def test_a_correlated_query_is_read_from_its_document():
         (Banded(12, 3), {"sampler": "cyclic-poisson"}),
     ],
 )
-def test_a_report_of_a_run_is_verified(cli, tmp_path, strategy, how):
+def test_the_command_line_trains_and_verifies(cli, tmp_path, strategy, how):
+    table, report = tmp_path / "table.csv", tmp_path / "report"
+    lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
+    table.write_text("\n".join(["a,b,label", *lines]) + "\n")
     target = {"epsilon": 2.0, "delta": 1e-2, "neighboring_relation": "replace-special"}
-    plan = calibrate.correlated_dpsgd(strategy, n=len(X), batch_size=12, **target, **how)
-    folder = report.save(tmp_path / "report", correlated_dpsgd(OBJECTIVE, plan, seed=1))
-    (run,) = report.read(folder)["runs"]
-    again = Plan.from_json(json.dumps(run["plan"]))
-    assert again.query("gradient").correlation.strategy.steps == 12
-    assert run["epsilon"]["upper"] == again.price() <= 2
-    cli("verify", folder)
+    planned = calibrate.correlated_dpsgd(strategy, n=len(X), batch_size=12, **target, **how)
+    (tmp_path / "plan.json").write_text(planned.to_json())
+    asked = "--target label --test-fraction 0 --use-plan"
+    told = cli("train", table, asked, tmp_path / "plan.json", "-o", report)
+    (run,) = json.loads((report / "report.json").read_text())["runs"]
+    plan = Plan.from_json(json.dumps(run["plan"]))
+    assert plan.optimizer == "correlated_dpsgd"
+    assert plan.query("gradient").correlation.strategy.steps == 12
+    assert run["epsilon"]["upper"] == plan.price() <= 2
+    assert f"the cost is {plan.parameters['label']}" in told
+    cli("verify", report)
