@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import repeat
@@ -47,7 +48,7 @@ def sum_up(values: Iterable[float], times: Iterable[int] = repeat(1)) -> float:
     try:
         return rounded_up(float(exact), exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -sys.float_info.max
 
 
 def exp_down(log_value: float) -> float:

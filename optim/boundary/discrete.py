@@ -159,11 +159,6 @@ class DiscreteNormals:
         return cls(cover_of(sigma), key)
 
     @property
-    def table(self) -> DiscreteTable:
-        """The table that terms are drawn from."""
-        return self._table
-
-    @property
     def log2_total_variation(self) -> float:
         """Base-2 logarithm of a bound on the distance of one number's law from the exact one."""
         terms = len(self.factors)

@@ -51,6 +51,11 @@ def test_noise_has_the_law_that_is_priced(kind):
     assert stats.kstest(released.totals("asked"), law.cdf).pvalue > 1e-4
 
 
+def test_a_scale_without_whole_laplace_noise_is_refused():
+    with pytest.raises(ValueError, match="scale must be a whole number from 1"):
+        whole_laplace(0, np.random.default_rng(0))
+
+
 def test_whole_laplace_draws_its_law():
     bits = keyed_generator(bytes(32))
     drawn = np.array([whole_laplace(5, bits) for _ in range(20_000)])

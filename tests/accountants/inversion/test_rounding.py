@@ -6,6 +6,7 @@ accounted for too lightly shows.
 """
 
 import math
+import sys
 
 import mpmath
 import numpy as np
@@ -23,7 +24,7 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.rounding import exp_down, exp_up
+from dpcal.accountants.rounding import exp_down, exp_up, sum_up
 
 
 def log_delta(q, sigma, epsilon, name):
@@ -135,3 +136,9 @@ def test_exponentials_are_rounded_outward_also_below_the_normal_doubles():
         for log_delta in np.linspace(-760.0, -700.0, 2001):
             exact = arb(float(log_delta)).exp()
             assert exp_down(float(log_delta)) <= exact <= exp_up(float(log_delta))
+
+
+def test_a_sum_beyond_all_doubles_is_bounded_from_above():
+    most = sys.float_info.max
+    assert sum_up([most, most]) == math.inf
+    assert sum_up([-most], [2]) == -most

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpcal.calibrate.papers.claims.formulas import parse, show, to_sympy
 from dpcal.calibrate.papers.claims.privacy import gaussian_delta
-from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel import balls, normal as forms, rules
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Normal, sign_at
 from dpcal.calibrate.papers.kernel.rules import bounds, check
@@ -234,3 +234,18 @@ def test_what_is_called_zero_encloses_zero_in_balls():
             found = values.subs({s: sympy.Rational(point[s.name]) for s in values.free_symbols})
             assert abs(sympy.N(found, 300)) < sympy.Rational(10) ** -250
     assert zeros > 50
+
+
+def test_what_a_normal_form_cannot_tell_is_undecided(monkeypatch):
+    normal, one = Normal({}), ("exp", number(1))
+    assert normal.atom_term(("e",)) == one
+    root = ("log", ("sym", "x"))
+    normal._asking.add(root)
+    assert normal.atom_sign(root) == "?"
+    assert not forms._is_positive(("log", number(-1)))
+    monkeypatch.setattr(normal, "_cleared_once", lambda total: total)
+    with pytest.raises(Undecided, match="too many denominators"):
+        normal.clear({})
+    context = Context({"x": "?"})
+    monkeypatch.setattr(context.normal, "sum", lambda term: normal.clear({}))
+    assert not rules._is_linear(context, ("sym", "x"), "x")

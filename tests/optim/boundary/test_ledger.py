@@ -102,6 +102,7 @@ def test_a_frozen_ledger_is_a_copy_that_takes_nothing_more():
     ledger.record(asked, 3)
     frozen = ledger.frozen()
     assert frozen == ledger
+    assert ledger != [*ledger.entries]
     assert frozen.frozen() is frozen
     ledger.record(asked)
     assert (ledger.answers, frozen.answers) == (4, 3)

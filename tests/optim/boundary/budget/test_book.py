@@ -144,6 +144,7 @@ def test_nothing_is_left_where_the_total_is_spent(make):
             low = middle
     ask(book, gaussian(high))
     assert 0 <= book.left() < 1e-6
+    assert dataclasses.replace(book._file.snapshot().account, epsilon=0.5).left() == 0
 
 
 def test_a_renyi_book_pays_at_an_order_that_its_first_run_fixed(make):
@@ -534,3 +535,18 @@ def test_a_write_that_fails_leaves_nothing(make):
         file.write(version, total, total)
     assert file.snapshot().version == version
     assert json.loads(json.dumps(book.to_dict()))["total"] == {"epsilon": 2.0, "delta": DELTA}
+
+
+def test_what_is_read_of_a_damaged_or_closed_file_is_one_sentence(make):
+    book = make(2.0)
+    file = book._file.connect()
+    file.close()
+    with pytest.raises(ValueError, match="is closed"), book._file.named():
+        file.execute("SELECT * FROM about")
+    with pytest.raises(ValueError, match="no UTF-8"), book._file.named():
+        b"\xff".decode()
+    with pytest.raises(ValueError, match="is damaged, once"), book._file.whole():
+        raise book._file.damaged("once")
+    edit(book, "UPDATE about SET value = 'ab' WHERE name = 'key'")
+    with pytest.raises(ValueError, match="its key has another length"):
+        book.spent()
