@@ -226,7 +226,7 @@ class Guard(Guarded):
             _check_mixing(self.model)
             pieces = self._oracle.pieces(piece)
             for left, (number, rows) in zip(reversed(range(len(pieces))), pieces, strict=True):
-                if not self._oracle.drawn:
+                if not self._oracle.drawn:  # the batch was given up
                     break
                 self._left, self._piece = left, number
                 self._alone = self._ranked is None and len(pieces) == 1

@@ -38,6 +38,7 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Batched", "is_batched", "pairs_of"]
 
+# In steps of the grid, over the root of the number of batches.
 _INTERVAL = 2.0
 _MOST_DRAWS = 1 << 8
 _SPARE_BITS = 64

@@ -39,6 +39,7 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["certify"]
 
+# Relative widths: of a proof, and of a second proof in convex order.
 _WIDTH, _COARSE = 1e-3, 1e-2
 _TIGHTER = (1.0, 1e-2, 1e-4)
 _MOVES = (0.25, 0.5, 4.0, 64.0)

@@ -49,6 +49,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "points"]
 
 Mixture = tuple[tuple[Ball, Ball], ...]
+# Ascending cells of one use, and a logarithm of a ratio that is a node.
 Outcomes = tuple[list[Cell], Ball]
 _TABLE = 1 << 13
 _MOST_NATS = 3000.0

@@ -54,6 +54,7 @@ _SCHEMA = (
 
 Statement = tuple[str, tuple[Any, ...]]
 
+# Seconds: another process writes for milliseconds on a free disk.
 _PATIENCE = 30.0
 
 
