@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 LARGEST_DOCUMENT = 1 << 25  # bytes of a document; parsed, it takes up to 25 times that
-DEEPEST = 100  # lists and tables inside each other
-LARGEST_LINE = 1 << 24  # bytes of a table's line
+DEEPEST = 100
+LARGEST_LINE = 1 << 24
 LARGEST_RATIO = 100  # of a compressed table's text to its file, beyond SMALL bytes
 SMALL = 1 << 24
-LONGEST_REASON = 400  # letters
+LONGEST_REASON = 400
 
 # Possessive, so that a long text takes no memory for ways back.
 _JSON_TEXTS = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)

@@ -44,7 +44,6 @@ __all__ = [
 
 Excess = Callable[[float], tuple[float, float | None]]
 
-# Part of an interval that a step of the golden section keeps.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 # Largest step of Newton's method, and step without a slope, where one side is not known yet.
 _REACH = 2.0
@@ -241,7 +240,6 @@ def secant(
         points[:] = [item for item in points if item[0] != x][-3:]
         points.append((x, found))
         through = math.nan
-        # Steps to the root of the curve through all of them, or to that of the last two.
         for count in (len(points), 2):
             step = _through(points[-count:]) - x
             through = -found / step if step else math.nan

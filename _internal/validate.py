@@ -34,7 +34,7 @@ def _told(value: Any) -> str:
 def _real(name: str, value: Any, allowed: str) -> float:
     """``value`` as a finite float, or a sentence."""
     if type(value) is float and math.isfinite(value):
-        return value  # the common case, without a look at abstract classes
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}.")
     try:

@@ -23,7 +23,6 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["MANY", "Ahead"]
 
-# Parameters from which on a thread draws the noise.
 MANY = 1 << 14
 
 

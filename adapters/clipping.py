@@ -78,17 +78,16 @@ _Form = tuple[set[str], list[Tensor], list[str | None]]
 
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
-# Unit roundoff of doubles and of single precision.
 _DOUBLE, _SINGLE = 2.0**-53, 2.0**-24
 # Products in one number of a block's sum, unless one record has more.
 _TOGETHER = 1 << 14
-# Numbers of single records that are in memory at a time: 32 MB in single precision.
+# Numbers of single records in memory at a time: 32 MB in single precision.
 _NUMBERS = 1 << 23
 # Norms are at least m over this, which bounds the rounding of sums (see the module).
 _CANCELLED = 64
 # Upper bounds on the underflow of squares: in doubles, and of many numbers in single precision.
 _LEAST, _LEAST_SINGLE = 2.0**-450, 2.0**-50
-# Doubles of a product that are in memory at a time: 1 MB.
+# Doubles of a product in memory at a time: 1 MB.
 _CACHED = 1 << 17
 # The longest vector whose norm is taken in single precision.
 _LONGEST = 1 << 14
@@ -163,7 +162,6 @@ class _Weight:
         sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
         places = [size // (i if rows else o) for size, rows in sizes]
         self.positions = T = sum(places)
-        # Form a gradient where it has fewer numbers than the products that avoid it.
         self._formed = T > 1 and o * i <= 2 * T * (o + i) + 8 * T**2
         self.numbers = T * (o + i) + (o * i if self._formed else T * (o + i + T))
 
@@ -283,7 +281,6 @@ class _Products:
     def add(self, factors: Tensor, *totals: Tensor) -> None:
         groups = self.left.shape[2]
         total = totals[0].view(groups, -1, self.right.shape[3])
-        # Doubles of a few records at a time stay in a processor's second cache.
         size = max(1, _CACHED // (self.left[0].numel() + self.right[0].numel()))
         for first in range(0, len(factors), size):
             some = slice(first, first + size)

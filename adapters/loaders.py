@@ -390,7 +390,6 @@ def _records(dataset: Any, rows: NDArray[np.int64], leaves: dict[int, int]) -> N
         widest = max(tensors, key=lambda each: each[:1].numel())
         start, step = widest.data_ptr(), widest.stride(0) * widest.element_size()
     else:
-        # Numbers of other data sets lie above all places in memory.
         start, step = leaves.setdefault(id(dataset), _ABOVE + (len(leaves) << 40)), 1
     return np.asarray(start + step * rows, dtype=np.int64)[:, np.newaxis]
 
@@ -412,7 +411,6 @@ def _opened(loader: Any) -> tuple[Any, int, bool]:
     """Return a loader's sampler, its size of batches, and whether a short last one is left out."""
     batches: Any = getattr(loader, "batch_sampler", None)
     if batches is None:
-        # A loader without a batch sampler yields the items of its sampler: records or batches.
         batches = getattr(loader, "sampler", None)
     if _named(batches) == ("opacus", "BatchSplittingSampler"):
         # Opacus adds up the parts of a batch, and adds noise to their sum.

@@ -54,7 +54,6 @@ class Accountant(IAccountant):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.history: list[tuple[float, float, int]] = []
-        # Rates that Opacus will pass with the steps of its optimizers.
         self._rates: list[float] = []
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
@@ -79,9 +78,8 @@ class Accountant(IAccountant):  # type: ignore[misc]
                     "unclipped records by 1, where the theorem (Andrew et al. 2021) has 1/2, and "
                     "the divisor of the count is the size of the batch, without noise."
                 )
-            # Opacus would account for one batch at k times the rate, in which a record is once;
-            # here a record may be in all k. The noise is a sum of k parts, and releasing each part
-            # costs no less.
+            # Opacus would account for one batch at k times the rate; a record may be in all k here.
+            # The noise is a sum of k parts, and releasing each part costs no less.
             batches = optimizer.accumulated_iterations
             noise = optimizer.noise_multiplier / math.sqrt(batches)
             for _ in range(batches):

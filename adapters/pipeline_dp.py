@@ -21,7 +21,6 @@ with needing("pipeline-dp"):
 
 __all__ = ["BudgetAccountant"]
 
-# Requests for which the engine draws noise of a given standard deviation, by the engine's names.
 _SUMS = frozenset({"Count", "Sum", "MeanCount", "MeanSum", "PrivacyIdCount", "AddDPNoise"})
 _NOISE = {
     aggregate_params.MechanismType.LAPLACE: "laplace",

@@ -54,14 +54,11 @@ __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
 
 Integers = NDArray[np.int64]
 
-# Parameters with noise from one stream: opening a stream takes 50 microseconds, a twentieth of
-# drawing a block.
+# Parameters of a stream, which opens in 50 microseconds, a twentieth of drawing a block.
 _BLOCK = 1 << 16
 # Pieces of an expected batch: with more ranks, some have no work.
 _PIECES = 16
-# Records of a piece, at most.
 _LONGEST = 256
-# Records that ranks compare before the first batch, in less time than a usual batch.
 _COMPARED = 64
 
 

@@ -34,7 +34,6 @@ from dpcal.accountants.rounding import rounded_up
 
 __all__ = ["RELATIONS", "round_event"]
 
-# Neighboring relations, by Flower's names of the ways to draw clients.
 RELATIONS = {
     "poisson": "add-or-remove-one",
     "without-replacement": "replace-one",

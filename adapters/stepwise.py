@@ -41,7 +41,6 @@ from dpcal.optim.objectives.contributions import Asked, Contributions, Table, sh
 
 __all__ = ["BELOW", "FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
-# Number and rows of a part of a batch.
 Piece = tuple[int, Rows]
 # Binary digits of a fraction of a step on a bound's grid.
 FRACTION = 27
@@ -309,8 +308,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
-        # States of earlier releases have no name of their run; with correlated noise they have a
-        # root.
+        # States of earlier releases have no name of their run, but a root with correlated noise.
         secret = (state["seed"] or {}).get("secret")
         oracle._run = str(state.get("run") or secret or oracle._run)
         return oracle

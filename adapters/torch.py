@@ -162,8 +162,7 @@ class Guard(Guarded):
             self._oracle = Ahead(plan, dimension=dimension, seed=seed)
             self._clipped = ClippedSums(model, self._shapes, loss, clipping, records=plan.n)
             return
-        # A copy of the model's functions: its parameters may become shards, with hooks that gather
-        # them.
+        # A copy of the functions: parameters may become shards, with hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
         model = copy.deepcopy(model, held)
         shapes = self._shapes if quantile is None else {**self._shapes, "": (1,)}
@@ -264,8 +263,7 @@ class Guard(Guarded):
             If a layer that mixes records was put into training mode, or inputs and targets have
             different numbers of records.
         """
-        # Gradients are taken with other tensors in place of the module's parameters, and a thread
-        # that fills .grad must not find these tensors.
+        # A thread that fills .grad must not find the tensors in place of the module's parameters.
         with self._turn:
             return self._step(inputs, targets)
 

@@ -41,9 +41,9 @@ __all__ = ["COMPOSITIONS", "Account", "Charge", "charge_of"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
-# Noise multiplier beyond which an answer's epsilon is negligible: below 1e-5 at any delta in use.
+# Noise multiplier: beyond it, epsilon is below 1e-5 at any delta in use.
 _NO_ROOM = 1e6
-# Relative margin of noise, so that a cost fits for all rounding of sums.
+# Relative margin of noise: a cost fits for all rounding of sums.
 _ROUNDING = 1e-9
 
 

@@ -358,8 +358,7 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
         except BaseException as error:
             if asked and released(error) is None:
                 vars(error)["ledger"] = asked[0].ledger.frozen()
-                # The error may show answers, so write them first. If the file cannot be written or
-                # read, the error of the run is still raised.
+                # The error may show answers: write them first, and raise it even if this fails.
                 with suppress(OSError, ValueError, sqlite3.Error, DpcalError):
                     written(asked[0])
                     vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger).frozen()
@@ -456,8 +455,7 @@ def oracle_of(
 
 def check_answers(records: Any) -> None:
     """Refuse an object that is neither an objective nor an oracle."""
-    # isinstance(records, Oracle) does not see attributes that an object passes on from another
-    # object: since Python 3.12 it does not call __getattr__.
+    # Since Python 3.12 isinstance(records, Oracle) does not call __getattr__ for attributes.
     answers = (name for name in vars(Oracle) if not name.startswith("_"))
     if not isinstance(records, Objective) and not all(hasattr(records, name) for name in answers):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")

@@ -50,22 +50,19 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
-# another thread would otherwise cost nothing.
+# Innermost last; they belong to the process, as a run in another thread must not be free.
 _IN_USE: list[Budget] = []
 _LOCK = RLock()
 
 # Distinguishes processes of different machines: in containers, process numbers are often the same.
 _MACHINE = secrets.token_hex(8)
 
-# The payment of this thread's runs that does not go to the budgets in use: they are paid for
-# together, or noted while their cost is computed.
+# Takes this thread's payments in place of budgets in use, to pay together or to find a cost.
 _PAYER: ContextVar[Callable[[Plan | Charge], Callable[[], None] | None] | None] = ContextVar(
     "payer", default=None
 )
 
-# Numbers of budgets in the order in which they were made. This thread's runs are checked against
-# budgets below the number ``_ASIDE``, and not charged to them.
+# In order of making: budgets below ``_ASIDE`` check this thread's runs, and do not charge them.
 _NUMBERS = count()
 _ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 

@@ -52,8 +52,7 @@ __all__ = [
 ]
 
 
-# The mean of clipped gradients is rarely longer than half of the clip; for a logistic loss at the
-# origin it never is.
+# Clipped gradients rarely have a longer mean, in clips; never for a logistic loss at the origin.
 _HIDDEN = 0.5
 _NO_BETTER = "as far as its own answers tell, the run ended no better than its start"
 

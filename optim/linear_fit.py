@@ -63,14 +63,13 @@ Table = NDArray[np.float64]
 
 RELEASES = ("all", "last")
 
-# Optimizers that average iterates by growing weights: as private as the last, less noisy.
+# They average iterates by growing weights: as private as the last, less noisy.
 AVERAGED = ("dpsgd", "noisy_gd")
 
 SCALE = "scale"
 
 _RELATION = "replace-special"
 
-# Smallest mean squared norm of records, in units of the squared bound.
 _LEAST_SCALE = 0.01
 
 # Relative margin of a bound: rounding in a norm shortens no vector, and noise hides the rest.

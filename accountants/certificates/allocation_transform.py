@@ -40,9 +40,7 @@ from dpcal.accountants.losses.allocation import Allocation
 
 __all__ = ["AllocationTransform"]
 
-# Largest share of the widest strip, below 1.
 _NEARLY = 31 / 32
-# Nats by which omitted entries of a table are below the weights at its ends.
 _SPARE = 20
 
 
@@ -76,7 +74,6 @@ class AllocationTransform(Transform):
         around = within(self._error_of_mean(line, t, step))
         # Entries of a table of exp(-s share Y) depend only on v + t x.
         turned = (acb(0, 1) * line.angle).exp() * share
-        # Entries far below the errors would slow down products of polynomials.
         most = (line.reach * step) ** 2 / 2 + _SPARE
         negligible, table = within((-most).exp()), []
         for k in range(line.first - line.reach, line.last + line.reach + 1):

@@ -38,11 +38,9 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Batched", "is_batched", "pairs_of"]
 
-# Interval of an epoch's ratio, in steps of the grid over the root of the number of batches.
+# In steps of the grid, over the root of the number of batches.
 _INTERVAL = 2.0
-# Most draws of one record that are distinguished.
 _MOST_DRAWS = 1 << 8
-# Bits by which the probability of more draws is above rounding errors.
 _SPARE_BITS = 64
 
 
@@ -96,7 +94,7 @@ def pairs_of(event: DpEvent, relation: str) -> Pairs:
         if validate.count(source_dataset_size=event.source_dataset_size) == 1:
             raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
     else:
-        # The cost of one answer is computed fast, and checks the parameters of the batch.
+        # The cost of one answer checks the parameters of the batch.
         dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
@@ -123,7 +121,6 @@ class _OfBatch(Pair):
 
     def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
         self.answers, self.share, self.batches = answers, share, batches
-        # Products of two laws, for each binary digit of the number of batches.
         self.work_of_cell = 400 + 4 * batches.bit_length() if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:

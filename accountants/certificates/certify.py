@@ -39,11 +39,9 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["certify"]
 
-# Default relative widths: of a proof, and of a second proof in convex order.
+# Relative widths: of a proof, and of a second proof in convex order.
 _WIDTH, _COARSE = 1e-3, 1e-2
-# Widths of contours over the wanted width, until bounds are as narrow.
 _TIGHTER = (1.0, 1e-2, 1e-4)
-# Distances from the accountant's epsilon, in widths, at which proofs of a bound are tried.
 _MOVES = (0.25, 0.5, 4.0, 64.0)
 
 
@@ -169,7 +167,6 @@ class _Search:
 
     def _candidates(self, parts: Parts, epsilon: float, width: float) -> Iterator[Proof]:
         """Yield proofs to try, the most promising first."""
-        # The same laws prove bounds in both directions and at all epsilons.
         yield from self.known
         log_delta = self._log_delta(epsilon)
         with contextlib.suppress(OutOfReach):

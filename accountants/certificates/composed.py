@@ -23,7 +23,6 @@ from dpcal.accountants.losses.base import Parts
 
 __all__ = ["OrderProof", "law_of", "work_of_laws"]
 
-# Most doublings of a grid's step.
 _MAX_LEVEL = 64
 # Units of a node of a law at each doubling: two products, and a coarser grid.
 _NODE = 160

@@ -41,7 +41,7 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"]
 
-# Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
+# Searches need 20 to 20,000 nodes; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
 # Functions of balls, with terms and errors: for a node of a contour, and for a point of a line.
 _OF_NODE, _OF_POINT = 6, 36
@@ -100,7 +100,6 @@ class ContourProof(Proof):
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and point of a line, and of powers."""
         total = float(FUNCTION * _OF_NODE * self.nodes)
-        # Rows and columns of the two matrices are computed outside of the product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
         for transform, lines, times in self._sums(parts)[1]:
             total += 2 * PRODUCT * self.nodes * times.bit_length()

@@ -218,6 +218,5 @@ class Certificate:
         return certificate
 
 
-# Entries of the document that follow from the others.
 _COMPUTED = ("format", "quantity", "lower", "upper", "digest")
 _CERTIFICATE = shape_of("certificate", Certificate)

@@ -29,9 +29,9 @@ __all__ = ["decimal_bounds", "enclose", "relative_width"]
 
 # Relative error of rounded doubles: 2^-53 for a quotient, a few times this for a sum of weights.
 _ROUNDING = 2.0**-50
-# Decimal digits of compared bounds: claims have 3 to 40.
+# Decimal digits: claims have 3 to 40.
 _DIGITS = 60
-# Binary exponent beyond which no decimal is written: at 2^17 it has 40,000 digits.
+# No decimal is written beyond it: at 2^17 it has 40,000 digits.
 _FARTHEST_EXPONENT = 1 << 17
 # Upper bound on all positive numbers with a smaller exponent: it is larger than 2^-(2^17).
 _LEAST = Decimal("1E-39000")

@@ -26,11 +26,9 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Mechanism", "is_rounded", "mechanisms_of", "values_of"]
 
-# Most values of a discrete Laplace loss, with a law that is computed in full.
 _MOST_VALUES = 1 << 16
-# Most parameters of a list, such as the components of a mixture of Gaussians.
 _MOST_PARAMETERS = 1 << 8
-# Most uses of one mechanism: sums of counts stay below 2^76, and powers take 76 squarings.
+# Sums of counts stay below 2^76, and powers take 76 squarings.
 _MOST_USES = 1 << 62
 _ANSWERS = (
     events.GaussianDpEvent,
@@ -107,7 +105,6 @@ def values_of(event: Any) -> float:
         return len(event.groups)
     if isinstance(event, events.MixtureOfGaussiansDpEvent):
         return len(event.sensitivities)
-    # An event that is not covered may have any sensitivity.
     shift = getattr(event, "sensitivity", 1)
     discrete = isinstance(event, events.DiscreteLaplaceDpEvent) and isinstance(shift, int | float)
     return shift if discrete else 1

@@ -49,15 +49,11 @@ __all__ = [
 
 # Most nodes of any law; and nodes above its mean by which a group is raised before it is lost.
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
-# Bits of accuracy of a mass with which a group may begin.
 _LEAST_BITS = 30
-# Mass under P above which a largest ratio becomes a node.
 _ATOM = 0.02
 
-# Masses under Q and P of outcomes, and the logarithms of their least and largest ratio: the same
-# ball if these are equal, None for a least ratio of 0 or a largest ratio of infinity.
+# Masses of Q and P, logs of least and largest ratio: one ball if equal, None for 0 or infinity.
 Cell = tuple[Ball, Ball, Ball, Ball]
-# Masses by the places of their nodes; None is the place of infinity.
 Masses = defaultdict[int | None, Ball]
 
 
@@ -304,7 +300,6 @@ def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
     losses = np.array([float((p / q).log().mid()) for q, p in cells])
     of_q = np.array([float(q.mid()) for q, _ in cells])
     chosen = [len(cells) - 1]
-    # Above a largest ratio there is no mass to gather with.
     if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
         step = float(empty.step.mid())
         beyond = losses - float(empty.offset.mid()) - step

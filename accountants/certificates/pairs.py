@@ -48,13 +48,10 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "points"]
 
-# Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
 # Ascending cells of one use, and a logarithm of a ratio that is a node.
 Outcomes = tuple[list[Cell], Ball]
-# Points of the table of a loss by its outputs.
 _TABLE = 1 << 13
-# Nats of the least mass to which outputs are followed if the tail is 0.
 _MOST_NATS = 3000.0
 
 

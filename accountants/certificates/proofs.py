@@ -29,18 +29,17 @@ from dpcal.accountants.losses.base import Parts
 
 __all__ = ["BITS", "FUNCTION", "MAX_PARTS", "MAX_WORK", "MAX_WORK_OF_PROOF", "PRODUCT", "Proof"]
 
-# Precisions in bits that a verifier accepts: deltas of 1e-300 take about 2,300 bits.
+# Bits that a verifier accepts: deltas of 1e-300 take about 2,300.
 BITS = (64, 4096)
-# Units of work of all proofs of a document; proofs for rare large losses take 1e8 units each.
+# Units of work of a document; proofs for rare large losses take 1e8 each.
 MAX_WORK = 4e9
 # Units of work of one proof of the search: about ten seconds.
 MAX_WORK_OF_PROOF = 1.5e8
-# Most different losses of a composition: with 10,000 steps, a contour is still affordable.
+# Different losses: with 10,000 steps, a contour is still affordable.
 MAX_PARTS = 1 << 14
 # Power of the precision with which the time of products grows, at 128 to 4,096 bits.
 _EXPONENT = 1.5
-# Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits),
-# and of a product of two balls outside of a product of matrices.
+# Units of an exponential or log of a complex ball (1.2 to 1.6 us at 128 bits), and of a product.
 FUNCTION, PRODUCT = 25, 3
 
 

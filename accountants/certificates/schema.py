@@ -33,14 +33,12 @@ Reader = Callable[[Any, str], Any]
 
 # Entry of an event that is left out if it is false.
 MONOTONE = "monotone"
-# Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
 # Most characters of a document: 64 million take about a second to parse.
 _MOST_CHARACTERS = 1 << 26
 
 
 _short = reprlib.Repr()
-# Most characters of a string in a message: a digest has 64.
 _short.maxstring = 80
 
 

@@ -35,9 +35,8 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["LINE", "MAX_POINTS", "Line", "SampledGaussianTransform", "Transform", "sums_of_powers"]
 
-# Most points of a line, and the farthest place of a point.
 MAX_POINTS, _FARTHEST = 1 << 16, 1 << 31
-# Most points in one product: the longest contours take about 100 MB.
+# Points in one product: the longest contours take about 100 MB.
 _CHUNK = 1 << 10
 
 

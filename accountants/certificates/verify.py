@@ -33,7 +33,6 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 __all__ = ["verify_certificate"]
 
-# Most values and components of all mechanisms: their costs in floats take a few seconds.
 _MOST_VALUES = 1 << 22
 
 

@@ -59,10 +59,9 @@ __all__ = ["Likelihood"]
 Floats = NDArray[np.float64]
 _Cells = tuple[NDArray[np.intc], Floats]
 
-# Ratio of neighboring nodes, and the ratio where overlaps exceed 1; the error is quadratic in both,
-# and raises log L by less than 1e-4 at the noise that runs have.
+# Ratio of neighboring nodes, and the one where overlaps exceed 1: they add below 1e-4 to log L.
 _RATIO, _CLOSER = 0.7, 0.95
-# Decays from here on are no power of the ratio of nodes, which would make too many nodes.
+# Decays from here on are no power of the ratio: this would make too many nodes.
 _SLOW = 0.98
 # Smallest node above 0: smaller sums weigh nothing.
 _SMALLEST = 1e-2
@@ -141,7 +140,6 @@ class Likelihood:
         cell = np.clip(cell - 1, 0, nodes.size - 2)
         share = np.clip((moved - nodes[cell]) / (nodes[cell + 1] - nodes[cell]), 0.0, 1.0)
         share[share > (1 - 10 * _CLOSE if above else 0)] = 1.0
-        # A share of 1 is the next node itself, except at the last node.
         whole = (share == 1) & (cell < nodes.size - 2)
         return (cell + whole).astype(np.intc), np.where(whole, 0.0, share)
 

@@ -36,8 +36,7 @@ __all__ = ["WIDEST_BAND", "Mechanism", "distinct"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Most bands: the transfer matrix has 2^(bands - 1) states, and each round of each draw visits all
-# of them.
+# The transfer matrix has 2^(bands - 1) states, and each round of each draw visits all of them.
 WIDEST_BAND = 12
 # Most bands at which a window has no more states than a decaying sum has nodes.
 _FEW_BANDS = 7
@@ -45,7 +44,7 @@ _FEW_BANDS = 7
 # Relative rounding of sums of products, far above the error of a Fourier transform of length 1e6.
 _FOURIER = 1e-12
 
-# Most rows of a dense matrix, which then takes 2 GB.
+# Rows of a dense matrix of 2 GB.
 _DENSE_STEPS = 2**14
 
 
@@ -194,8 +193,7 @@ class Mechanism:
 
             column, direct = self.column[: self.bands], self.bands <= _DENSE_STEPS
             found = correlate(column, column, method="direct" if direct else "fft")
-            # The error of a transform is relative to the largest product, the error of a sum to
-            # each product.
+            # The error of a transform is relative to the largest product, and of a sum to each.
             error = _FOURIER * (10 * found if direct else float(column @ column))
             products[: self.bands] = (found + error)[self.bands - 1 :]
         return np.maximum.accumulate(products[::-1])[::-1] / self.variance

@@ -61,14 +61,11 @@ from dpcal.errors import DrawsCannotTell, TargetUnreachable
 __all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "priced"]
 
 STATISTICS = ("certified", "none")
-# Options that you can replace in an event, because they do not change the run.
 DRAWING = ("statistics", "draws", "seed", "failure_probability")
-# Default failure probability of draws, as a part of the target delta. A larger part takes more of
-# delta; a smaller one needs more draws, in proportion to its logarithm.
+# Part of the target delta: a larger one takes more of delta, a smaller one needs more draws.
 _PART_OF_DELTA = 1e-2
-# Default failure probability if delta is computed; it is added to delta.
+# Used if delta is computed, and added to it.
 _WITHOUT_TARGET = 1e-9
-# Reasons why there are no draws.
 _REPLACED = "a replaced record is priced by proofs alone"
 _CLOSE = "proved bounds are close, and draws would tell no more"
 _UNKNOWN_GROUP = (
@@ -212,8 +209,7 @@ class Question:
             )
         run = strategy if isinstance(strategy, Mechanism) else Mechanism.of(strategy)
         mechanism, law = run.at(noise_multiplier), sampler.law
-        # Joint convexity: a record that waits sees a part of a run in which it is free at the
-        # start.
+        # Joint convexity: a record that waits sees a part of a run in which it starts free.
         if isinstance(sampler, MinSeparation) and mechanism.column is not None:
             law = replace(sampler, warm_start=False)
         return cls(mechanism, law, options, relation, dominated=law != sampler)

@@ -76,7 +76,6 @@ __all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses", "whole_run"]
 
 # Smallest tilt at which moments are bounded; moments at smaller tilts are smaller.
 _LEAST_TILT = 1e-6
-# Relative difference of tilts for derivatives, which only lead a search.
 _STEP = 1e-3
 # Relative margin of a noise multiplier, outward: sensitivities are sums over the rounds.
 _MARGIN = 1 - 1e-9
@@ -249,7 +248,6 @@ def _asked(
     event = attr.evolve(event, **options)
     if beside is not None:
         return _composed(goal, event, beside, neighboring_relation)
-    # Answers with a seed are cached, because their draws are always the same.
     return (priced if event.seed is None else _remembered)(goal, event, neighboring_relation)
 
 

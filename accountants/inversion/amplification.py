@@ -68,9 +68,7 @@ __all__ = [
 
 # Probability of outcomes that only Q has, which may be left out of a law.
 _NOTHING = 1e-18
-# Probability of an infinite loss that stands only for tails that are left out.
 _NO_FAILURE = 1e-20
-# The smallest probability of a failure, for all that underflow.
 _LEAST = 1e-300
 # Nats from a likelihood ratio of 0 to all others: more than means of 1e18 batches take.
 _FAR = 500.0

@@ -43,13 +43,9 @@ __all__ = ["Beyond", "split"]
 
 # Width b of a cut over the loss: at delta exp(-s) the rest grows by up to exp((s b)^2 / 2).
 _LOSSES, _TILTED = 0.15, 1.3
-# Log of the relative share of a law beyond a cut that lies below all cells of its bound.
 _BELOW_CELLS = -800.0
-# Tilts a < -1 of the bounds on the put: -1 minus these over epsilon.
 _TILTS = 4.0 * 3.0 ** np.arange(6)
-# Candidate distances of a cut from epsilon, over epsilon and times 5 + s for a delta of exp(-s).
 _GAPS = 6.0 * 1.3 ** np.arange(14)
-# Log of a put that is negligible next to delta.
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
@@ -154,7 +150,6 @@ def _beyond(
     p, q = -np.expm1(kept)
     whole = sum(times * log_mass for (_, times), log_mass in zip(pieces, logs, strict=True))
     constants = log_chernoff(-1.0 - tilts)
-    # A loss that is not cut has odds 0 beyond it.
     known = np.where(np.isneginf(odds), 0.0, odds)
     sizes = 1.0 + np.abs(whole) + np.abs(known) + np.abs(constants)
     bounds = whole + odds + constants + 1e-9 * sizes

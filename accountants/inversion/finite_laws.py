@@ -55,24 +55,19 @@ Places = NDArray[np.intp]
 
 # Intervals of a density: ten Laplace steps at q = 0.1 then have ends of epsilon 3e-7 apart.
 _INTERVALS = 1024
-# Candidate points for the intervals, over their number.
 _FINER = 8
 # Standard deviations beyond which Gaussian outcomes count as infinite losses: 1e-297.
 _REACH = 37.0
-# The smallest probability of such outcomes, for all that underflow.
 _LEAST_OUTSIDE = 1e-300
 _LOG_TWO = math.log(2.0)
 # Most values of a law: each takes a complex multiplication at each node of a contour.
 _MOST = 8192
 # Most values of a sum before they are gathered: 2^22 doubles take 32 MB.
 _MOST_OF_SUM = 1 << 22
-# Standard deviations of a law within which its values are gathered about evenly.
 _EVEN = 4.0
-# Smallest such distance, over the distance of the ends.
 _CLOSEST = 2.0**-40
 # Log probability of rare values, and one over their share of points, on each side.
 _RAREST, _OF_RARE = -745.0, 256
-# Least width of an interval, in nats, with values that are merged by logarithms.
 _WIDE = 30.0
 # Largest relative distance of values that are equal up to rounding.
 _SAME = 2.0**-50

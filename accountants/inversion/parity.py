@@ -41,7 +41,6 @@ _METHOD = "contour in balls"
 _SECONDS = 7.5
 # Nats from delta down to errors, and width of log delta of a guess that was small enough.
 _NATS, _NARROW = 26.0, 1e-9
-# Guesses of delta, each with twice the logarithm of the last.
 _GUESSES = 5
 # Factor on a guess of epsilon from a chord of log delta, which is concave.
 _ROOM = 1.05

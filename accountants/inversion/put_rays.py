@@ -49,16 +49,13 @@ __all__ = ["Ball", "Ray"]
 
 Ball = Any
 
-# Candidate shares of a strip's width, and powers of 1 / L over b.
 _SHARES = np.geomspace(0.0005, 0.97, 40)
 _POWERS = np.append([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95], 1 + np.geomspace(0.02, 50, 40))
 # Longest move of the line of x: terms grow by e to half its square.
 _MOST_MOVED = 6.0
 # Nats by which errors are chosen below the bound that counts them: rounding, and up to four terms.
 _MARGIN = 3.0
-# Nats by which errors of means lie below all others.
 _BELOW = 10.0
-# Bits in addition to the bits of the errors.
 _SPARE_BITS = 96
 # Seconds of an entry of a table at 250 bits.
 _SECONDS = 3.8e-6
@@ -102,7 +99,6 @@ class Ray:
         self.groups = [_Sums(group, self.theta) for group in loss.groups]
         u = h * np.array([nodes[0], nodes[-1]], dtype=float)
         log_gamma = np.asarray(loggamma(b - 1j * u).real)
-        # The least size of a sum over v: its terms are larger by exp(lost).
         least = float((log_gamma + u * self.theta).min())
         lost = math.lgamma(b) + log_f - b * math.log(math.cos(self.theta)) - least
         nats = digits + _MARGIN
@@ -110,7 +106,6 @@ class Ray:
         low, high = self._ends(dv, least - nats)
         varied = [group for group in self.groups if group.t]
         widest = [group.widest_step(nats + lost + _BELOW, b, low - dv) for group in varied]
-        # v and all t x share one lattice, a multiple of the other's step.
         self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # Turns exp(-i h dv) are roots of unity, so that sums over v are a Fourier transform.
         self.roots = next_fast_len(math.ceil(2 * math.pi / (h * dv)))
@@ -247,8 +242,7 @@ class _Sums:
         r *= chance / self.batches
         ratio, most = step.exp(), ray.bits + self.falls
         small = _ball((-arb(most)).exp())
-        # The table has exp(-s Y) at all points v + t x of the lattice. Densities along the moved
-        # line are real ones that turn with x: the table turns instead.
+        # The table has exp(-s Y) at v + t x; it turns in place of densities along the moved line.
         turn, table = acb(0, step * arb(self.noise) * eta), []
         for back in _powers(-turn, size):
             table.append(small if r.real > most else (-r).exp() * back)

@@ -46,12 +46,10 @@ Epochs = tuple[tuple[Allocation, int], ...]
 
 # Lines over the first one, in reciprocals of the loss' standard deviation: few nodes are needed.
 _LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
-# Seconds below which no further line is tried.
 _CHEAP = 0.1
 # Nats that cancel at the ends of a block of nodes; seconds from which other lines are tried.
 _CANCELLED, _LONG = 30.0, 0.3
 _OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
-# Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
 # Range of b: sums over v are long below it, and nats round by some size above it.
 _LEAST_LINE, _LARGEST_LINE = 1.0, 1e12

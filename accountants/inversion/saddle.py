@@ -23,9 +23,7 @@ Equation = Callable[[float], tuple[float, float, float]]
 _LARGEST, _EVALUATIONS = 1e12, 200
 # Tolerance of a root: its contour's peak is within a factor of exp(5e-5) of the smallest.
 _COARSE = 0.01
-# Tilt from which no search goes back: a rule serves it, or none does.
 _SURE = 8.0
-# Least distance of a point from both ends of its bracket, over the length of the bracket.
 _INSIDE = 1e-3
 
 

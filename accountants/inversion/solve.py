@@ -41,9 +41,7 @@ _cut = lazy.Module("dpcal.accountants.inversion.cut")
 
 # Width of bounds on log delta, and relative width on epsilon, that ends the search: six digits.
 _TIGHT = 1e-6
-# Smallest and largest estimate of an epsilon, and its error in logarithms.
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
-# Most cuts that are moved with the root, and relative distance that needs no further move.
 _CUTS, _NEAR = 6, 0.02
 # Relative distance of the sides of a root by Brent's method: a thousand units.
 _SIDES = Stop(relative=1e-13)

@@ -30,13 +30,11 @@ __all__ = ["Attack", "Floats", "attacks", "composed", "scored"]
 
 Floats = NDArray[np.float64]
 
-# Cells of a statistic, and places of the cyclic sum.
 _CELLS = 200_001
 _SUM_CELLS = 40_001
 _PLACES = 1 << 15
 # Standard deviations of an answer and of a sum of scores, and most steps of a score.
 _REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 14
-# Groups in one standard deviation of a loss, and most groups; masses of a group over their error.
 _FINE, _MOST, _SURE = 40, 2000, 1e3
 
 

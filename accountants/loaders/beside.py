@@ -61,7 +61,7 @@ def beside(
     price: Any = event_epsilon if name == "delta" else event_delta
     price = partial(price, neighboring_relation=relation, **given)
     alone = [run(at) for run in runs]
-    # Draws say nothing for sure, and neither does what rests on them.
+    # Draws are no proof, and neither are answers that rest on them.
     named = ", ".join(filter(None, (claimed, *sorted({each.label for each in alone}))))
     found = [(answer.upper, method) for method, answer in known.items()]
     shares = _OF_MANY if len(runs) > 1 else _OF_DELTA if name == "delta" else _OF_EPSILON

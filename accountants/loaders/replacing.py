@@ -42,7 +42,6 @@ _Answer = TypeVar("_Answer", Epsilon, LogDelta)
 
 _BLANKED, _REPLACED = "replace-special", "replace-one"
 _KNOWN, _TWO_BLANKS = "bracket: batches known", "bracket: two blanked records"
-# Relative width at which the search for an epsilon of two blanked records ends.
 _WIDTH = 1e-7
 
 

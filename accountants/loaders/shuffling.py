@@ -55,7 +55,6 @@ __all__ = [
 
 _Answer = TypeVar("_Answer", Epsilon, Delta)
 
-# Contours in ball arithmetic, which other runs do not load.
 _BALLS = Module("dpcal.accountants.inversion.puts")
 
 # Least and largest log(1 / alpha) that is tried, alpha the probability that a record is a clone.
@@ -70,15 +69,12 @@ _GROUPS, _RARE = 32, 1e-3
 _NATS, _SECONDS = 6.0, 8.0
 # Norm above which no shuffle gains: alpha would be too small for a clone.
 _LARGEST_NORM = 2.0
-# Relative distance of an upper end from the least one that the theorem gives.
 _WIDTH = 2e-4
 # The search for an upper end stops above the least one by less than this: factor on a target.
 _INSIDE = 1 / (1 + 2 * _WIDTH)
-# Logarithm of the largest ratio of what is searched to its least argument.
 _REACH = 12.0
 # Least delta at which there is a share for failures: those of smaller numbers are not doubles.
 _LEAST_DELTA = 1e-280
-# Guesses of a delta by its limit, and by the theorem.
 _GUESSES, _REFINEMENTS = 8, 2
 # Most batches and epochs, up to which neighboring whole numbers are doubles.
 _MOST = 2.0**53
@@ -96,7 +92,7 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
     )
     validate.flag(remainder=run.remainder)
     if relation == "add-or-remove-one":
-        dominating_pairs(run, relation)  # refuses it, and says why
+        dominating_pairs(run, relation)  # refuses it
     validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
     return sigma, T, E
 
@@ -198,7 +194,7 @@ def _least(value: Callable[[float], float], limit: Callable[[float], float], mos
     lowest = math.log(most) - _REACH
     sides = Sides(meet=math.log(most), miss=lowest)
     near = bisect(lambda x: limit(math.exp(x)) <= 0, sides, Stop(absolute=_WIDTH)).meet
-    # Its slope is known too: a step that is too long ends where prices are loose.
+    # Its slope is known too: a step that is too long ends where bounds are loose.
     slope = (limit(math.exp(near + _WIDTH)) - limit(math.exp(near))) / _WIDTH
     excess = secant(lambda x: value(math.exp(x)), slope if -math.inf < slope < 0 else -2.0)
     try:

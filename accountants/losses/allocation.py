@@ -56,7 +56,6 @@ _MOST_TERMS, _MOST_POINTS = 5e7, 50_000
 _ORDERS = 256
 # Relative error of a moment, for each whole order of it.
 _ERROR = 1e-9
-# Powers of 1 / L, over c + 1, for the ends of v.
 _POWERS = np.geomspace(0.25, 64.0, 17)
 
 
@@ -166,7 +165,6 @@ def _moments(loss: Allocation, given: float) -> Reals:
     if not high - low < dv * _MOST_POINTS:
         raise OutOfReach
     v = low + dv * np.arange(math.ceil((high - low) / dv) + 1.0)
-    # log E exp(-exp(v) L), or its bound.
     heights = [
         math.log(chance)
         + np.sum([group.batches * _log_mean(v, dv, group) for group in law.groups], axis=0)
@@ -229,7 +227,6 @@ def _log_mean(v: Reals, dv: float, group: Group) -> Reals:
     nats = min(_NATS_OF_MEAN + _NATS_OF_ALL / m, _MOST_NATS)
     d = min(6 / math.sqrt(nats) * sigma, 10.0)
     widest = 2 * math.pi * d / (_NATS_OF_STEP + d * d / 2)
-    # v and t x share one lattice if one step is a multiple of the other.
     ratio = dv * sigma / widest
     stride, spread = max(1, math.ceil(ratio)), max(1, int(1 / ratio))
     dx = dv * sigma * spread / stride

@@ -46,7 +46,6 @@ Complexes = NDArray[np.complex128]
 
 # Log mass, in nats, of points that fill up a register: finite, so that its multiples are.
 _NO_MASS = -1e300
-# Numbers in the largest register.
 _LANES = 8
 _FIRST, _STEEPEST = 8.0, 1e4
 

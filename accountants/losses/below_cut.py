@@ -133,8 +133,7 @@ class Cut(PrivacyLoss):
         """Return the shares of points x of the noise that lie below the cut."""
         share = self._log_share(x)
         sizes = np.abs(share)
-        # SciPy's shares are off by up to 24 units where they are next to 1, elsewhere by 2 of the
-        # logarithms' sizes.
+        # SciPy's shares are off by up to 24 units next to 1, elsewhere by 2 of the logs' sizes.
         errors = points.mass_sizes + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
         return replace(points, log_masses=points.log_masses + share, mass_sizes=errors)
 

@@ -38,7 +38,6 @@ __all__ = [
     "randomized_response",
 ]
 
-# Most sums of few values that are listed; a search for epsilon passes over them 50 times.
 _MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
@@ -329,7 +328,6 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> Response
         k >= 2.
     """
     p, k, name = _response(noise_parameter, num_buckets)
-    # The record's own answer has probability 1 - p + p / k.
     own, other = math.log1p(-p * (1 - 1 / k)), math.log(p) - math.log(k)
     multiples: tuple[int, ...] = (-1, 1)
     logs: tuple[float, ...] = (own, other)
@@ -348,8 +346,7 @@ def blanked_response(
     """
     p, k, name = _response(noise_parameter, num_buckets)
     uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
-    # The record's own answer is k own times as likely as under the uniform law, each other one p
-    # times.
+    # The record's own answer is k own times as likely as under the uniform law, others p times.
     most = math.log1p((1 - p) * (k - 1))
     reference = (uniform, -math.log(k))
     to_blank, steps = f"{name} against blank", (-1, 0)
@@ -385,8 +382,7 @@ def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> LatticeLoss
         Shift s >= 1, a whole number, between neighbors.
     """
     a, s = noise_parameter, sensitivity
-    # Under Q the noise is centered at 0 and the loss of the value x is a (abs(x) - abs(x - s)):
-    # the tails x <= 0 and x >= s have the extreme values -a s and a s.
+    # Under Q the loss of x is a (abs(x) - abs(x - s)): -a s for x <= 0, and a s for x >= s.
     tail = -math.log1p(math.exp(-a))
     inner = [math.log(math.tanh(a / 2)) - a * x for x in range(1, s)]
     masses = [tail, *inner, tail - a * s]

@@ -30,7 +30,6 @@ __all__ = ["DiscreteGaussian"]
 
 # Distance from the centers, in sigma, beyond which no noise counts: a normal law has 2e-21 there.
 _REACH = 9.5
-# Least number of noise values on each side.
 _FEWEST = 12.0
 _COARSE = 1000.0
 # Least sigma of the dual series: its omitted terms are below 1e-100.

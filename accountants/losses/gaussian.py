@@ -88,8 +88,7 @@ def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:
     ratios = math.sqrt(math.pi / 2) * special.erfcx(np.array([a, b]) / math.sqrt(2))
     gap = float(ratios[0] - ratios[1])
     if gap <= 0.0:
-        # The two ratios agree up to rounding: the gap is bounded by mu times the slope at a, R'(a)
-        # = a R(a) - 1.
+        # Equal up to rounding: the gap is at most mu times the slope at a, R'(a) = a R(a) - 1.
         return -math.inf, math.inf
     log_density = -0.5 * a * a - 0.5 * math.log(2 * math.pi)
     error = UNIT * (16 * float(ratios[0]) / gap + 8 * a * a + 8)

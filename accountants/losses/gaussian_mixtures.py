@@ -305,8 +305,7 @@ class _Lattice:
         spread = max(above.spread, below.spread)
         self._low, self._width = float(below.means[0]) - RANGE, cut.width if cut else math.inf
         self._high = cut.end(highest) if cut else self._last_mode() + RANGE
-        # Terms of a mixture differ by at most this angle on the line of the points; twice that, on
-        # the edge of the strip, is below pi, so that no mixture vanishes there.
+        # Terms differ by at most this; twice it, on the strip's edge, is below pi: none vanishes.
         widest = min(LARGEST_ANGLE, LARGEST_ANGLE / spread) if spread > 0 else LARGEST_ANGLE
         self.angle = _narrowed(min(widest, FURTHER * self._width), self._growth)
 

@@ -85,7 +85,6 @@ class _Arc:
         return z, size * (1 - 1j * self.bend * (1 - fall)), float(gap[0])
 
 
-# On the interval, and on an arc where every factor exp(i t l) shrinks.
 _REAL = _Arc(bend=0.0, strip=1.2, beyond=16.0)
 _SHIFTED = _Arc(bend=0.85, strip=0.7, beyond=24.0)
 

@@ -27,7 +27,6 @@ LOG_TOLERANCE = math.log(1e-19)
 RANGE = 9.5
 # Largest angle of a shifted line, in radians: twice it is below the strip's end at pi.
 LARGEST_ANGLE = 1.5
-# Most points of a quadrature, 20 ms a tilt; with more the caller takes a closed form.
 MOST_POINTS = 400_000
 
 

@@ -133,8 +133,7 @@ class SampledGaussian(NormalTail):
             return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
         if epsilon >= self.upper:
             return -math.inf, 0.0
-        # exp(u) Phi(b) - Phi(a) = exp(u) (1 - Phi(-b)) - (1 - Phi(-a)), the Gaussian's delta at -u
-        # times exp(u).
+        # exp(u) Phi(b) - Phi(a) is exp(u) times the Gaussian's delta at -u.
         u = math.log1p(max(math.expm1(-epsilon) / q, UNIT - 1.0))
         log_delta, error = log_gaussian_delta(-u, mu)
         conditioning = (1 + abs(u) / mu**2) * (1 + abs(math.expm1(-epsilon)) / (q * math.exp(u)))

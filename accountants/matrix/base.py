@@ -40,11 +40,9 @@ Array = NDArray[np.float64]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
-# Most rows of a dense matrix, which then takes 2 GB.
 _DENSE_STEPS = 2**14
 
-# Largest growth of a rounding error of z by C^-1 and C. The relative error of the released noise is
-# 2^-53 times this: at 1e10 the noise is z to six digits.
+# Growth of a rounding error by C^-1 and C: at 1e10, times 2^-53, the noise is z to six digits.
 _MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}

@@ -30,18 +30,16 @@ from numpy.typing import NDArray
 __all__ = ["best_buffers", "buffers_of", "log_product"]
 
 Array = NDArray[np.float64]
-# Real numbers, or complex ones with a derivative as imaginary part.
 Numbers = NDArray[Any]
 
-# Largest gap 1 - decay at the start of the search; gaps are spaced geometrically (Newman).
 _LARGEST_GAP = 0.3
-# Smallest gaps at the starts of two searches, as multiples of 1 / steps; one finds the minimum.
+# In multiples of 1 / steps, at the starts of two searches: one finds the minimum.
 _SMALLEST_GAPS = (0.3, 3.0)
 # Logarithm of the smallest log-ratio of neighboring gaps: differences lose at most six digits.
 _CLOSEST = -12.0
-# Largest sum of the log-ratios of neighboring gaps, so that no gap is rounded to 0.
+# Sum of the log-ratios of neighboring gaps: no gap is rounded to 0.
 _WIDEST = 600.0
-# Imaginary step of a derivative: no difference is taken, so that the only error is rounding.
+# Imaginary: no difference is taken, so that the only error is rounding.
 _STEP = 1e-30
 # Below this two terms of an expansion are closer than a difference of two sums.
 _SLOW = 1e-4
@@ -107,8 +105,7 @@ def _sensitivity(u: Numbers, scales: Numbers, steps: int, separation: int, times
     starts = np.arange(times) * separation
     lengths = np.minimum(separation, steps - starts)
     lengths[-1] = steps - starts[-1]
-    # Before step m separation, row k of the sum holds sum_j past_jm decays_j^k from earlier
-    # columns.
+    # Before step m separation, row k holds sum_j past_jm decays_j^k of earlier columns.
     ratio = separation * logs
     ahead = np.expm1(np.multiply.outer(np.arange(times), ratio)) / np.expm1(ratio)
     past = scales * np.exp((separation - 1) * logs) * ahead

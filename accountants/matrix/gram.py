@@ -59,7 +59,6 @@ class _Limits:
 
 
 _LIMITS = _Limits()
-# Part of the predicted decrease that a step must reach; otherwise it is halved.
 _ARMIJO = 1e-4
 
 

@@ -51,8 +51,7 @@ Array = NDArray[np.float64]
 
 ERRORS = ("mean", "max")
 
-# Least steps of a run whose buffers come from closed forms, without a column of C: the same
-# minimum, in a second at any length.
+# Steps from which buffers come from closed forms: the same minimum, in a second at any length.
 _LONG = 2**14
 
 

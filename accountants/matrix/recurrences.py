@@ -28,9 +28,7 @@ _NOTHING = np.zeros(0)
 
 # Kept rows from which on one reading for four steps is faster than one for each step.
 _MANY = 6
-# Most coefficients that take a loop: 7 ms.
 _SHORT = 5000
-# Coefficients of the divisor from which on transforms are faster than a filter.
 WIDE = 4096
 
 

@@ -41,9 +41,8 @@ _LARGEST_COLUMN = "largest column norm (Denisov et al. 2022)"
 _ORTHOGONAL = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
 _NONNEGATIVE = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
 
-# Most steps for the two-stage bound, which needs the whole Gram matrix.
 _GRAM_STEPS = 4096
-# Largest product of participations and steps^2 for the two-stage bound: a few seconds.
+# Product of participations and steps^2: a few seconds.
 _TWO_STAGE_COST = 10**9
 
 
@@ -268,7 +267,6 @@ def most_separated(values: Array, separation: int, times: int) -> Array:
         return _most_separated_any_number(values, separation)
     best = np.zeros((*values.shape[:-1], steps + separation))
     for _ in range(times):
-        # If place i is taken, the rest starts at i + separation.
         taken = values + best[..., separation:]
         head = np.maximum.accumulate(taken[..., ::-1], axis=-1)[..., ::-1]
         best = np.concatenate([head, np.zeros((*values.shape[:-1], separation))], axis=-1)

@@ -427,7 +427,6 @@ class BIFR(_InverseRoot, _Family):
     kind: ClassVar[str] = "banded inverse fractional root"
     _best = staticmethod(optimise.fractional_root)
     steps: int
-    # The base class has a property of this name, so the field needs a default; 0 is refused.
     inverse_bands: int = 0
     exponent: float = 0.5
 
@@ -477,8 +476,7 @@ class BLT(_Family):
             raise ValueError(f"decays must be numbers in [0, 1], got {self.decays!r}.")
         object.__setattr__(self, "decays", tuple(decays.tolist()))
         object.__setattr__(self, "scales", tuple(scales.tolist()))
-        # The column of C^-1 is a sum of powers of these, and grows if one lies outside the unit
-        # disc.
+        # The column of C^-1 is a sum of powers of these: it grows if one is outside the unit disc.
         zeros = np.linalg.eigvals(np.diag(decays) - np.outer(np.ones(len(decays)), scales))
         growth = self.steps * math.log(max(1.0, float(np.abs(zeros).max())))
         refuse_explosion("scales", math.exp(growth) if growth < 700 else math.inf, self.steps)

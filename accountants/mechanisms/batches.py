@@ -54,7 +54,6 @@ __all__ = ["is_sum"]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
-# Values of each of two laws before they are added, for up to so many sums, a second each.
 _FEW, _MOST_SUMS = 2048, 4
 # Most answers of one mechanism about one batch: the rounding of a mass times this is small.
 _MOST_ANSWERS = 10**12
@@ -66,8 +65,7 @@ def _thinned(event: events.PoissonSampledDpEvent, relation: str) -> events.DpEve
     """Return the answers about everyone or no record, or about a sample of a sample."""
     q, inner = _probability(event), event.event
     if q in (0, 1):
-        # With q = 0 no record is read, so the output does not depend on the data; with q = 1 all
-        # are.
+        # With q = 0 no record is read, and the output does not depend on data; with q = 1 all are.
         return inner if q else events.NoOpDpEvent()
     if not isinstance(inner, events.PoissonSampledDpEvent):
         return None

@@ -65,11 +65,9 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection", "best_run_laws", "log_inverse_gamma"]
 
-# Log of the smallest delta of a profile; smaller ones are left to Renyi divergences.
 _LOG_FLOOR = -75.0
 # Log of the delta below which Chernoff bounds replace contours.
 _LOG_FAR = -45.0
-# Largest epsilon of a profile: its exponential is a double.
 _LARGEST = 300.0
 # Points of a profile: at delta 1e-6 they add 1e-4 to a Gaussian's epsilon.
 _POINTS = 512
@@ -84,14 +82,12 @@ _SLACK = 1e-11
 # Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1.
 _GAMMA = 4e-9
 
-# Range of c for the free Renyi order 1 + c of a repetition, here and below.
 _LEAST_ORDER = 1e-3
 # Largest log(1 / gamma) of a law of the number of runs: its exponential is a double.
 _MOST_LOG_INVERSE = 600.0
 _MOST_ORDER = 1e4
 # Smallest tilt at which moments are taken by differences.
 _LEAST_TILT = 1e-6
-# Golden-section steps: the logarithm of c is known to 1e-5, the bound to ten digits.
 _SECTIONS = 30
 # Largest mean number of runs, and largest shape: powers of both stay doubles.
 _MOST_RUNS = 1e15

@@ -19,7 +19,6 @@ from dpcal.accountants.mechanisms.row import Pairs, Row, distance, over, refuse
 
 __all__ = ["noise_of"]
 
-# Bytes for each component of a mixture of Gaussians.
 _BYTES_OF_COMPONENT = 14_000
 
 

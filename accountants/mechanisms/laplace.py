@@ -20,7 +20,6 @@ from dpcal.accountants.mechanisms.row import Row, distance, over
 
 __all__: list[str] = []
 
-# Intervals of each half of the outputs between two shifts.
 _INTERVALS = 640
 
 

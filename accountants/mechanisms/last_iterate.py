@@ -51,7 +51,6 @@ __all__ = ["amplitude"]
 
 # Relative, and more than the rounding of all formulas here.
 _ROUNDING = 1e-12
-# Numbers of last steps that are compared, twice; every one of them is valid.
 _TRIED = 256
 _LEAST_NOISE, _MOST_NOISE = 5e-7, 2e12
 

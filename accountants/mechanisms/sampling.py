@@ -48,7 +48,6 @@ _BITS = 256
 _MARGIN = 1e-13
 # Probability, per step, from which a number of draws counts as a failure: it adds to delta.
 _FAILURE, _OF_REPLACED = 1e-18, 3e-23
-# Most draws of one record that have points of their own.
 _MOST_DRAWS = 64
 _flint = lazy.Module("flint")
 SAMPLERS = "[samplers](../explanation/batches.md#samplers-and-relations)"

@@ -43,35 +43,28 @@ __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"
 
 _Cost = Callable[[float], float]
 
-# Most tests of a multiplier; each has an equal part of the failure probability.
+# Each test has an equal part of the failure probability.
 CONFIRMATIONS = 4
-# Factor on the noise that the search found, so that the first test rarely fails.
+# Factor on the noise that the search found: the first test rarely fails.
 _AIM = 1.01
-# A failed test raises the noise as its answer requires, and by this factor.
+# Factor on the noise that a failed test's answer requires.
 _MARGIN = 1.003
-# A test that proves nothing raises the noise by this factor, which makes terms smaller.
+# Factor on the noise after a test that proves nothing: terms become smaller.
 _RAISED = 1.05
-# Plain draws are made if they need at most this many times the given draws: other draws need a
-# quarter more noise.
+# Most plain draws, over the given draws: other draws need a quarter more noise.
 _MORE = 3
 # One in this many draws is for the search, which needs digits and no proof.
 _SEARCH = 8
-# Draws must need at most the first part of the noise that is proved; their search begins at about
-# the second part.
+# Parts of the proved noise: the most that draws may need, and about where their search begins.
 _WORTH, _GAIN = 0.97, 0.85
-# Multiple of the noise of independent steps times the largest column at which the search by draws
-# begins, unless proofs need more than ``_LOOSE`` times it: runs needed 1.36 to 1.54 times it.
+# Over independent steps' noise (runs need 1.36 to 1.54): a start by draws, unless proofs need more.
 _ABOVE, _LOOSE = 1.45, 3.0
 # Powers by which epsilon falls with noise where it is not measured: by draws, and by proofs.
 _FALL, _STEEP = 1.3, 1.7
-# Relative widths of a search: by exact epsilons, by proofs, by proofs that end draws (less than
-# draws must save), and by draws.
+# Relative widths: exact epsilons, proofs, proofs that end draws (less than they save), and draws.
 _EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 5e-3
-# Largest multiple of the first guess that is searched.
 _FARTHEST = 1e6
-# Most evaluations of a search.
 _STEPS = 60
-# Epsilons below this one are not distinguished.
 _TINY = 1e-12
 
 

@@ -17,16 +17,12 @@ from dpcal.accountants.matrix import Participation, Strategy, Workload
 
 __all__ = ["FAMILIES", "Best", "chosen", "for_random_batches", "usual"]
 
-# Most steps for a tree: its sensitivity needs the matrix.
 _TREE_STEPS = 4096
-# Most bands of a banded strategy for known participations.
 _BANDS = 16
 # Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.
 _FEW = 4
-# Decays of lambda-CGD for random batches: they cost little privacy, because little remains of a
-# contribution when the record takes part again.
+# Decays that cost little privacy: little of a contribution remains when the record returns.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
-# Numbers of bands that are tried: errors change little near the best one.
 _DOUBLING = (2, 4, 8, 16, 32, 64, 128)
 
 

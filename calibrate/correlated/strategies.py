@@ -41,7 +41,6 @@ __all__ = ["Batches", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow
 __all__ += ["StrategyTable", "compare_strategies"]
 
 
-# Momentum of the second workload in every row.
 _MOMENTUM = 0.9
 
 

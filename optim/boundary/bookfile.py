@@ -31,7 +31,6 @@ Row = dict[str, Any]
 
 _RUN, _END = ("label", "started", "plan"), ("ended", "ledger")
 
-# Every admission composes all plans, so a process reads each plan's JSON only once.
 run_of = lru_cache(maxsize=2**14)(charge_of)
 
 

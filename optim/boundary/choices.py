@@ -49,25 +49,21 @@ __all__ = ["Cells", "PrivateChoices", "PrivateTotals"]
 
 Integers = NDArray[np.int64]
 
-# Twice the most that a value is moved, as a share of its column's bounds: a median needs points
-# between equal values. Its logarithm, 14, is a cost in units of the scale of noise on scores.
+# Twice the most that a value moves, over its column's bounds: a median needs points between ties.
 _SPREAD = 1e-6
 
 # Whole numbers for a count of one, and points of an interval between cuts: powers of two.
 _ONE = 1 << 20
 _POINTS = 1 << 52
 
-# Rounding a Gaussian to the discrete one moves it by at most this many whole numbers, except with a
-# probability below 2^-700. A threshold that is higher by as much is passed no more often.
+# Rounding moves a Gaussian further with probability below 2^-700: a threshold is higher by this.
 _ROUNDING = 64
 
 # Bound on the relative error of a weight in double precision.
 _OFF = 1e-6
 
-# Bits of the coin that accepts a proposal.
 _COIN = 192
 
-# Shares are multiples of one over this number.
 _SHARES = 1 << 20
 
 # Above any number of records, which may be secret.
@@ -292,8 +288,7 @@ def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.rando
                 return int(here)
 
 
-# Steps of the grid in a query's bound: a power of two keeps whole numbers exact, and sums of 2^32
-# records are below 2^53.
+# Steps of a grid in a bound: whole numbers stay exact, and sums of 2^32 records below 2^53.
 _STEPS = 1 << 20
 
 _KINDS = ("total", "laplace total")

@@ -85,21 +85,20 @@ __all__ = ["DiscreteNormals", "whole_laplace"]
 
 Integers = NDArray[np.int64]
 
-# Entries of the table of P(X <= x), a power of two less one: 64 KiB, which fit in a second cache.
+# Entries of the table of P(X <= x), a power of two less one: 64 KiB fit in a second cache.
 TABLE = 8191
-# Bits of a probability in the table: 8,191 entries of it are off by at most 2^-115.
+# Bits of a probability: 8,191 entries are off by at most 2^-115.
 PRECISION = 128
-# Bits of the fixed-point numbers from which tables are computed.
 _WORKING = 512
 # Largest standard deviation of a table: a mass below 2^-123 is beyond its ends, 13.1 of them away.
 WIDEST = 312.0
 # Smallest t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
 SMOOTH = 2.0
-# Widest law: |X| stays below 2^61, so that its sums with clipped records fit in 64 bits.
+# |X| stays below 2^61, so that its sums with clipped records fit in 64 bits.
 MOST = 2.0**56
 # Narrowest law for which neighbors' laws overlap by more than the total-variation distance.
 LEAST = 0.1
-# Widest scale of Laplace noise: products with small numbers of trials stay below 2^63.
+# Products with small numbers of trials stay below 2^63.
 _WIDEST_LAPLACE = 1 << 52
 
 
@@ -164,8 +163,7 @@ class DiscreteNormals:
         terms = len(self.factors)
         # Each table has an error of half a unit an entry, and the mass beyond both of its ends.
         table = (TABLE + 1) * 2.0**-PRECISION + math.exp(-0.5 * (TABLE // 2 / self._narrow) ** 2)
-        # The law of a sum has factors in (1 +- e) / (1 +- e), and so has the rounding in
-        # ``covering``.
+        # The law of a sum, and rounding in ``covering``, have factors in (1 +- e) / (1 +- e).
         sums = math.fsum(4 * smoothing(t) for t in (*self._widths(), SMOOTH))
         return math.log2(terms * table + sums)
 

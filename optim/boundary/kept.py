@@ -54,7 +54,7 @@ _SCHEMA = (
 
 Statement = tuple[str, tuple[Any, ...]]
 
-# Seconds to wait while another process writes, which takes milliseconds on a free disk.
+# Seconds: another process writes for milliseconds on a free disk.
 _PATIENCE = 30.0
 
 

@@ -72,7 +72,7 @@ Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Places = NDArray[np.intp]
 
-# Most bits that make steps of rows finer than steps of sums; sums of 2^29 records have 61 bits.
+# Bits that make steps of rows finer than steps of sums; sums of 2^29 records have 61 bits.
 _FINEST = 10
 # Widening of noise below which steps are not made finer, and its largest allowed value.
 _ENOUGH, _MOST = 2.0**-10, 2.0**-4
@@ -80,7 +80,7 @@ _ENOUGH, _MOST = 2.0**-10, 2.0**-4
 _ROOM = 1.25
 # Doubles, in which rows are kept, hold whole numbers below 2^53 exactly.
 _LARGEST = 2.0**52
-# Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
+# Standard deviations: a discrete Gaussian has a mass below 2^-140 beyond.
 _TAIL = 14.0
 _HALF_ULP = 2.0**-53
 

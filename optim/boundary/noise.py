@@ -46,21 +46,16 @@ __all__ = ["Mechanism", "check_distance", "numbers_in"]
 
 Integers = NDArray[np.int64]
 
-# A plan's delta is at least this many times the distance of a run's noise from its law. The
-# distance would add to delta: a millionth of it is left out of account.
+# Least delta over the distance of noise from its law: a millionth of delta is left out of account.
 _MARGIN = 2.0**20
 
-# Number of widths of noise with kept sums; an adaptive query has a new width each time.
 _KEPT = 8
 
-# Noise multipliers: noise of 2^55 steps fits in 64 bits next to a sum, and noise of 2^-20 steps has
-# a law (:meth:`DiscreteNormals.covering`).
+# Noise of 2^55 steps fits in 64 bits next to a sum; noise of 2^-20 steps has a law (``covering``).
 _NARROWEST, _WIDEST = 2.0**-40, 2.0**34
 
-# Kinds with an answer of one number.
 _SINGLE = ("gradient norm", "scalar", "saddle score", "noisy max")
 
-# Largest entry, in steps, of a public vector in a norm.
 _FARTHEST = 2.0**60
 
 

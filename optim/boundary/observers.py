@@ -41,7 +41,6 @@ from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Chooser", "Observer", "observed", "observing", "present", "seen"]
 
-# Returns a query's answer from the query, its public numbers, scores, and a choosing function.
 Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 
 

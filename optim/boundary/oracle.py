@@ -79,14 +79,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledWalk", "PrivateOracle"]
 
-# Bound, in units of a gradient: a proportional query below it has zero contributions and no noise,
-# because its noise could round to zero in double precision.
+# In units of a gradient: below it a proportional query answers 0, as noise could round to zero.
 NEGLIGIBLE = 1e-290
 
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
-# Steps that the ledger holds together. Fewer go one at a time, so that the ledger is exact where a
-# run stops; more would name too many where a run is interrupted.
+# Steps in the ledger at once: fewer go singly, exact where a run stops; more name too many.
 FEWEST, MOST = 4, 256
 
 

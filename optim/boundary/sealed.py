@@ -79,12 +79,10 @@ __all__ = ["LastIterate", "Pass"]
 
 # Unused share of the largest step size 2 / L and of the bound, for rounding in their computation.
 _MARGIN = 2.0**-40
-# Largest share of the bound that rounding may take.
 _MOST_LOST = 2.0**-4
-# Longest iterate in units of the bound: whole steps of the grid then have less than 62 bits.
+# Longest iterate, in units of the bound: whole steps of the grid have less than 62 bits.
 _FARTHEST_WHOLE = 2.0**40
-# Largest norm of a start or center of a pass: iterates then cannot overflow for any records. A step
-# is at most as long as the distance to the center plus 1e140.
+# Largest norm of a start or center of a pass: iterates cannot overflow for any records.
 _FARTHEST = 1e150
 # Standard deviations of one coordinate's noise; the noise is beyond with a probability below 1e-32.
 _DEVIATIONS = 12.0

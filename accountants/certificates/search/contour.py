@@ -37,14 +37,11 @@ __all__ = ["choose_contour", "saddle"]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
-# Distances of the alias tilts from the contour, in widths of the integrand's peak. All give valid
-# proofs, and the best one gives the largest step.
+# In widths of the integrand's peak: all give valid proofs, and the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Largest tilt of a loss that is never above epsilon, and a distance that stands for none.
 _LARGEST_TILT, _CLOSEST = 4096.0, 1e-300
-# Bits in addition to the digits of transforms; terms of samples lose some digits on their line.
 _BITS, _TERMS = 64, 1.25
-# Nats by which transforms are more accurate than their powers need.
 _SPARE_DIGITS = 3.0
 
 

@@ -23,17 +23,13 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["line_of", "log_beyond"]
 
-# Largest angle of the line of a sampled Gaussian; and its distance from the real axis with the
-# least work, in standard deviations of the noise over the root of the digits.
+# Largest angle; and the distance of least work, in deviations over the root of the digits.
 _WIDEST, _DISTANCE = 1.3, 0.47
-# Least and largest angle of the ray of an epoch; and the place of its saddle along the contour,
-# with the least work on 28 epochs.
+# Least and largest angle of a ray; and the saddle's place with the least work on 28 epochs.
 _FLATTEST, _STEEPEST, _SADDLE = 0.37, 1.51, 0.1
-# Shares of the widest strips that are tried.
 _SHARES = np.arange(1, 32) / 32
 # Powers of L: their means bound the rest beyond the last point.
 _POWERS = 2.0 ** np.arange(-2, 12, 0.5)
-# Nats by which means over a batch are more accurate than sums of their powers need.
 _SPARE_OF_MEANS = 6.0
 
 
@@ -69,7 +65,6 @@ def _of_sample(loss: SampledGaussian, digits: float, c: float) -> Line:
     convex = max(loss.log_mgf_bound(c) - value, 0.0)
     flat = max(min(c * loss.upper - value, 1e300), 0.0)
     fixed = digits + min(convex, flat)
-    # The weights of an added record grow like the weights of wider noise.
     wide = math.hypot(sigma, math.sqrt(max(-power, 0.0)) / 2)
     angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide)
     turned = min(0.0, power) * math.log(math.cos(angle))
@@ -112,7 +107,6 @@ def _ray(loss: Any, digits: float, c: float, far: float) -> Line:
     powers = _POWERS[c < _POWERS]
     drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
     spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
-    # For each power n, a bound on E L^-n bounds the rest beyond a point.
     bounds = powers * (drift / 2 + np.log(powers) - 1 - turned) + powers**2 * spread / 2
     ends = (bounds + np.log(1 / (powers - c) + step) - goal) / (powers - c)
     high = float(ends.min(initial=math.inf))

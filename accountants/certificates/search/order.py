@@ -28,12 +28,8 @@ __all__ = ["order_proofs"]
 _CUT, _SHARE = 1 / 32, 1 / 2
 # Most grids; limits and margin of the next step over this one: errors are squares of steps.
 _TRIES, _FINER, _SPARE = 4, (1 / 16, 0.7), 0.85
-# Least width of the first try.
 _FIRST = 1e-3
-# Bits in addition to the bits of delta, of its width and of uses.
 _BITS = 112
-# Most nodes of a law over its nodes in a standard deviation of the loss; and the least number of
-# nodes, which takes no time.
 _REACH, _LEAST_NODES = 24, 1 << 10
 # Standard deviation of a normal loss over its delta at an epsilon of 0, if delta is small.
 _AT_ZERO = 2.5
@@ -62,7 +58,6 @@ def order_proofs(
         if proof.work(parts) > MAX_WORK_OF_PROOF:
             return
         yield proof
-        # The laws are cached from the caller's use of the proof.
         lower, upper = enclose(proof, parts, epsilon, rounded=rounded)
         with workprec(proof.bits):
             size = arb.max(upper, arb(log_delta).exp())

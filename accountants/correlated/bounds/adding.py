@@ -86,16 +86,13 @@ _Pairs = tuple[tuple[float, float], ...]
 
 # Most entries of the means of epochs in memory at once: 32 MB.
 _AT_ONCE = 2**22
-# Shares of the true rates; each gives a valid bound, and a finer list gains below a percent of
-# delta.
+# Shares of the true rates, each of them valid; a finer list gains below a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
-# Largest logarithm of an exponential that is computed; a larger one proves nothing.
+# Logarithm of an exponential; a larger one proves nothing.
 _LARGEST = 600.0
-# Powers p, a few percent apart: a finer list has no visible effect on the bound.
 _POWERS = np.geomspace(1e-3, 1e5, 400)
-# Empirical probabilities of the lower level: outside, bounds on a probability are relatively wide.
+# Empirical probabilities of the two levels: outside, bounds on them are relatively wide.
 _LOW = np.linspace(0.01, 0.6, 23)
-# Empirical probabilities of the upper level, for the same reason.
 _HIGH = np.linspace(0.5, 0.97, 19)
 
 

@@ -36,17 +36,13 @@ __all__ += ["half_space_delta", "least_epsilon", "least_until_rising"]
 
 Tried = TypeVar("Tried")
 
-# Relative margin, outward, of all bounds here: sums of up to 1e12 numbers >= 0 round by less.
-# Strategies hold a series of columns up to 1e-12, and a Fourier transform of length 1e6 errs less.
+# Relative, outward: sums of 1e12 numbers >= 0, columns of C (1e-12) and transforms err less.
 MARGIN = 1e-9
 
 # Relative width at which the search for epsilon ends; the result is the upper end.
 _WIDTH = 1e-9
-# Largest epsilon of a search; a larger value is not useful.
 _LARGEST_EPSILON = 1e7
-# Relative change of a value below which a search makes no progress.
 _PROGRESS = 1e-3
-# Most halvings of an interval, far more than the width needs.
 _HALVINGS = 10**4
 
 

@@ -30,10 +30,8 @@ from dpcal.accountants.samplers import MinSeparation, Sampler
 __all__ = ["TINY", "Joining", "binomials", "state_cap"]
 
 
-# Cells of the grid of states, which are rounded up; a state with a slower decay hardly leaves its
-# cell.
+# Cells of the grid of states, rounded up; with a slower decay, a state hardly leaves its cell.
 _CELLS, _SLOWEST = 2**14, 0.997
-# Most tables of chances in the cache, about 1 kB each: one for each order and round of an epoch.
 _BINOMIALS = 2**14
 # Least probability of a possible count: rounding never makes it zero.
 TINY = 1e-300

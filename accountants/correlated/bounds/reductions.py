@@ -67,12 +67,10 @@ __all__ = ["Reduction", "TwoBlanks", "allocated", "compositions", "largest_norm"
 __all__ += ["revealed", "spaced"]
 
 
-# Standard deviations above the mean; larger numbers of participations, with a probability far below
-# any delta, count as the largest one.
+# Standard deviations above the mean; numbers beyond, rarer than any delta, count as the largest.
 _DEVIATIONS = 40.0
-# Most patterns: their products take 32 MB.
 _MOST_PATTERNS = 2000
-# Norm from which noise reveals participations, so that the bound for known ones is as good.
+# Norm from which noise reveals participations: the bound for known ones is as good.
 LARGEST_NORM = 20.0
 
 
@@ -320,8 +318,7 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
     else:
         weights = np.exp(law.counts(largest))
     beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
-    # If C is Toeplitz, the first group is the worst: it has most rounds, and later ones see its
-    # sequence truncated.
+    # If C is Toeplitz, the first group is the worst: later ones see its sequence truncated.
     known = groups is not None and not groups.secret and unit.column is None
     each = groups.rounds if groups is not None and known else (slice(None),)
     norms = (_norms(unit, rows, separation, largest, most) for rows in each)

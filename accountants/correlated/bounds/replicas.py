@@ -75,30 +75,23 @@ __all__ = ["Key", "ReplicaMoments", "ReplicaSum", "log_tangent"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried; each one is a proof.
 _ORDERS = range(2, 25)
 # Most entries of a table of states and counts, 12 bytes each; more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
 # Most terms of the sum over all rounds: some seconds, and a fraction of a second.
 _MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
-# Cells of a grid of sums, to choose an order and to prove its moment: with chords (quadratic
-# error), and with sums that are rounded up.
+# Cells of a grid of sums, to choose an order and to prove: with chords, and rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the bound by ||C N||^2 / q in step 4; the middle one saves 8 percent at decay .5.
 _SHARED = (0.0, 0.3, 1.0)
-# Relative excess of a cost over the least one from which larger weights are not tried.
 _FAR = 0.1
-# Decays for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
-# Exponent k of the last tail 10^(-k / 2) that is tried; a tenth of delta is about the best tail.
-# Doubles hold no tail far below it.
+# Exponent k of the last tail 10^(-k / 2): doubles hold no tail far below it.
 _LAST_TAIL = 600
-# Fewest rounds between two checks that sums have settled; a check takes as long as a few rounds.
 _SPAN = 32
-# Relative change of the weight of later rounds over a span: below it the factor of one span bounds
-# the factors of all earlier spans.
+# Relative change of later rounds' weight: below it, one span's factor bounds all earlier ones.
 _SETTLED = 1e-11
 # Rounds with weights of their own, in units of bands plus period; all earlier rounds weigh alike.
 _OWN_ROUNDS = 32
@@ -498,7 +491,6 @@ class ReplicaMoments(Bound):
         low = math.floor(c)
         if direction == "add" or low + 2 > _ORDERS[-1]:
             return math.inf
-        # A search computes many moments, so that each must be quick.
         if self.total(Key(0, low + 2), _CELLS[True]).terms > _QUICK_TERMS:
             return math.inf
         first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
@@ -529,7 +521,7 @@ class ReplicaMoments(Bound):
         if key not in self._moments:
             total = self.total(key, (_CAPPED if key.tail else _CELLS)[key.fine])
             self._moments[key] = total.log()
-            if total.past is None:  # Without a grid, fine is coarse.
+            if total.past is None:
                 self._moments[replace(key, fine=not key.fine)] = self._moments[key]
         # A fine grid may be too large where a coarse one, which is a proof as well, is not.
         found = self._moments[key]
@@ -562,7 +554,6 @@ class ReplicaMoments(Bound):
         ((value, key),) = _by_tails(Key(0, _ORDERS[0]), cost, (0,))
         tried = [key]
         if self.joining.independent and self.total(key, 0).past is not None:
-            # The first tail is below delta.
             least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
             tails = range(math.floor(least) + 1, _LAST_TAIL + 1)
             if tails:

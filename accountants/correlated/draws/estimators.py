@@ -89,9 +89,8 @@ Floats = NDArray[np.float64]
 _CELLS = 1500
 # Most entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
-# Logarithm of a ratio of ranges from which draws that only bound delta from above are worth it.
+# Log of a ratio of ranges, from which draws that only bound delta from above are worth it.
 _WORTH = math.log(30)
-# Logarithm above which a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
 
 
@@ -352,7 +351,6 @@ class Tilted(Direct):
             gains = np.stack([total.gains(row) for row in products])
         else:
             rounds = np.column_stack([rounds, mechanism.energies])
-            # The kernel computes the gains of a sum itself.
             assert total.tables is not None
             gains = np.ones((1, 1, len(total.tables.windows)))
         first, chances_of = distinct(rounds)

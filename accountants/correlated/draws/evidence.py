@@ -42,16 +42,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence", "collected", "provenance", "removing"]
 
-# Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
-# failure probability of 1e-12.
+# The band around the law of adding a record is then 0.04 wide, at a failure probability of 1e-12.
 _PLAIN_DRAWS = 8192
-# A search estimates the later proof from one in this many of the plain draws.
+# A search uses one in this many of the plain draws to estimate the later proof.
 _FEW = 4
 # Draws prove about this part of a proved epsilon; the order of a tilt is chosen there.
 _NEAR = 0.8
 # Epsilon at which only plain draws keep the range that they have at 0.
 _LARGEST_EPSILON = 1e7
-# Most tuples of bins in a table: 16 MB.
 _MOST_TUPLES = 2_000_000
 
 
@@ -194,8 +192,7 @@ def _drawn_removing(question: Question, goal: Goal, draws: int, failure: float) 
             f"failure_probability must be less than delta={target!r}, of which it is a part, "
             f"got {failure!r}."
         )
-    # The range of tilted draws falls below every delta at some epsilon; the range of plain draws
-    # never does.
+    # Tilted draws' range falls below every delta at some epsilon; plain draws' range never does.
     if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
         needed = draws_needed(target - failure, failure_probability=0.5 * failure)
         if draws < needed:

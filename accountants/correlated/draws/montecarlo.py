@@ -37,23 +37,18 @@ __all__ += ["last_proved", "lower_mean", "simulate", "upper_mean"]
 CHUNK = 1024
 # Most draws: 2.4 GB, and hours for a short run.
 MOST_DRAWS = 10**8
-# Most values of one array of draws: 1 MB stays in the cache of a core, twice as fast as 16 MB. Long
-# runs draw a chunk in parts.
+# Most values of one array: 1 MB stays in the cache of a core, twice as fast as 16 MB.
 _LARGEST_ARRAY = 2**17
-# Fewest draws of such a part, so that loops in Python stay short.
 _LEAST_DRAWS = 32
-# Relative width of an upper bound at an epsilon.
 _WIDTH = 1e-6
 # First epsilons that are tested, over the estimate by the first draws, and the ratio of later ones.
 _STARTS, _STEP = (2.0, 1.6, 1.4, 1.3, 1.2), 0.9985
-# Least epsilon above 0 that is tested.
 _LEAST = 1e-9
 # Factor on the least number of draws at which they prove delta although a few exceed epsilon.
 _ENOUGH = 1.25
 
 
-# One in this many draws only chooses the first bets; each later block of bets is as long as all
-# draws before it. Fewer first draws describe skewed laws badly; more leave fewer draws for bets.
+# One in this many draws only chooses the first bets: fewer describe skewed laws badly.
 FIRST = 16
 
 
@@ -144,8 +139,7 @@ def bets_prove(draws: Floats, mean: float, *, failure_probability: float, larges
         return True
     goal, capital, edge = -math.log(failure_probability), 0.0, max(1, len(draws) // FIRST)
     while edge < len(draws):
-        # The stake is optimal for a normal law of this spread; it is at most 1 / largest, so that
-        # the capital stays >= 0.
+        # The stake is optimal for a normal law; at most 1 / largest, it keeps the capital >= 0.
         spread = len(draws) * float(draws[:edge].var())
         stake = math.sqrt(2 * goal / max(spread, 2 * goal * largest * largest)) * (1 - 2e-9)
         capital += float(np.log1p(stake * (mean * (1 - 1e-12) - draws[edge : 2 * edge])).sum())
@@ -237,8 +231,7 @@ class Sample:
         """
         terms = self.estimator.terms(self.kept, epsilon)
         largest, goal = self.estimator.largest(epsilon), -math.log(failure_probability)
-        # The margin is two standard errors of both samples; the range counts if few draws exceed
-        # epsilon.
+        # The reach: two standard errors of both samples, and the range if few draws exceed epsilon.
         reach = 2 * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
         rare = (1 / 3) * largest * goal / draws
         return float(terms.mean() + terms.std() * reach) + rare
@@ -312,7 +305,6 @@ def simulate(
     """
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
-    # Another process gets the estimator with each chunk, in a hundredth of the time of the draws.
     mapped = map if executor is None else executor.map
     chunks = mapped(partial(_chunk, estimator, seed, stream), range(-(-draws // CHUNK)))
     return Sample(estimator, np.concatenate(list(chunks), axis=1))
