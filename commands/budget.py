@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dpcal
+from dpcal._internal.columns import columns
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.runs import Relation
 from dpcal.commands._signature import Answer
 from dpcal.errors import UnsupportedEvent
-from dpcal.report.output import at_least, at_most, columns
+from dpcal.report.output import at_least, at_most
 
 
 def budget(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._internal import lazy
+from dpcal._internal.columns import columns
 from dpcal.calibrate.runs import (
     RUN_SAMPLERS,
     SampledRun,
@@ -20,7 +21,7 @@ from dpcal.calibrate.runs import (
 from dpcal.commands._shared import Accountant, drawn, one_or_all
 from dpcal.commands._signature import Answer, extends
 from dpcal.errors import DisagreementWarning, UnsupportedEvent
-from dpcal.report.output import answer, at_most, columns, interval
+from dpcal.report.output import answer, at_most, interval
 
 if TYPE_CHECKING:
     from dpcal.accountants import Epsilon

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
+from dpcal._internal.columns import columns
 from dpcal.commands._shared import drawn
 from dpcal.commands._signature import Answer, extends
-from dpcal.report.output import columns
 
 if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer

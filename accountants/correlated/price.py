@@ -100,7 +100,7 @@ def priced(
     TargetUnreachable
         If neither draws nor a deterministic bound give a finite epsilon.
     """
-    options = Options(**{name: getattr(event, name) for name in DRAWING})
+    options = Options.of(event)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
         # By default all confirmations share the failure probability.
@@ -153,6 +153,11 @@ class Options:
         validate.seed(seed=self.seed)
         if self.failure_probability is not None:
             validate.probability(failure_probability=self.failure_probability)
+
+    @classmethod
+    def of(cls, settings: Any) -> Options:
+        """Return the settings that an event, or another record, holds in fields of these names."""
+        return cls(**{name: getattr(settings, name) for name in DRAWING})
 
     def failure(self, target: float | None) -> float:
         """Return the probability that bounds from the draws of both directions are wrong."""

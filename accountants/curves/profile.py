@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext import question
 from dpcal._internal import validate
+from dpcal._internal.executors import mapping
 from dpcal.accountants import interface
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import relation_of
@@ -271,7 +272,7 @@ def grid(
         for each in (events, columns[0])
     )
     found: list[Answer] = []
-    for answers in (map if executor is None else executor.map)(ask, chunks, asked):
+    for answers in mapping(executor)(ask, chunks, asked):
         found += answers
         if progress is not None:
             progress(len(found))

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -205,15 +205,9 @@ class Calibration:
         return found * math.sqrt(repeated * float(self.mechanism.unit.energies.max()))
 
     @cached_property
-    def _bounds(self) -> dict[float, Proof]:
-        """Proved epsilons of multipliers."""
-        return {}
-
-    def _bound(self, sigma: float) -> Proof:
-        if sigma not in self._bounds:
-            question = self.question(sigma, statistics="none", seed=0)
-            self._bounds[sigma] = question.proved.epsilon(self.delta)
-        return self._bounds[sigma]
+    def _bound(self) -> Callable[[float], Proof]:
+        """The proved epsilon of a multiplier, which is computed once."""
+        return cache(lambda sigma: self.question(sigma).proved.epsilon(self.delta))
 
     def _proved(self, start: float, width: float) -> float:
         return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width, _STEEP)
@@ -279,9 +273,8 @@ class Calibration:
         upper = at.upper + (CONFIRMATIONS - 1) * self.failure
         if needed > self.epsilon or upper > self.delta:
             return needed, None
-        made = at._replace(upper=upper)
-        known = evidence.provenance(question, drawn, made, math.inf)
-        return needed, CorrelatedDelta(made.upper, **known)
+        known = evidence.provenance(question, drawn, at._replace(upper=upper), math.inf)
+        return needed, CorrelatedDelta(upper, **known)
 
 
 def _least(

@@ -61,8 +61,7 @@ class Correlation:
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
         validate.instance(Strategy, strategy=self.strategy)
         validate.count(confirmations=self.confirmations)
-        # ``Options`` checks the other fields.
-        Options(self.statistics, self.draws, self.failure_probability, self.seed)
+        Options.of(self)  # checks the other fields
 
     def whole_run(
         self, sampler: Sampler, noise_multiplier: float, neighboring_relation: str

@@ -18,17 +18,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import call
 from typing import Any
 
 from dpcal._internal import validate
 from dpcal._internal.columns import columns, wrapped
+from dpcal._internal.executors import mapping
 from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.price import Options
-from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.directions import relation_of
 from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
 from dpcal.accountants.rounding import UNIT
 from dpcal.calibrate.batching import SAMPLED
@@ -109,11 +109,7 @@ class SampledBatches:
     def __post_init__(self) -> None:
         if not callable(self.sampler):
             validate.instance(Sampler, sampler=self.sampler)
-        _ = self._options
-
-    @property
-    def _options(self) -> Options:
-        return Options(self.statistics, self.draws, self.failure_probability, self.seed)
+        Options.of(self)  # checks the other fields
 
     def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
@@ -127,7 +123,7 @@ class SampledBatches:
             sigma = noise_multiplier(event, **target)
             return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
         goal = target["epsilon"], target["delta"]
-        return Calibration(Mechanism.of(strategy), sampler, *goal, self._options).least()
+        return Calibration(Mechanism.of(strategy), sampler, *goal, Options.of(self)).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
@@ -259,9 +255,6 @@ class StrategyRow:
         return {**vars(self), "strategy": self.strategy.to_dict()}
 
 
-Progress = Callable[[StrategyRow, int, int], None]
-
-
 @dataclass(frozen=True)
 class StrategyTable:
     """Strategies at one target; ``str()`` is a table."""
@@ -292,12 +285,10 @@ class StrategyTable:
             self.schedule,
             f"errors of {self.workload}, in clipping norms; memory in rows",
         ]
-        table: list[tuple[str, ...]] = [
-            ("strategy", "noise", "max", "mean", "of DP-SGD", "momentum", "rows")
-        ]
+        heads = "strategy", "noise", "max", "mean", "of DP-SGD", "momentum", "rows"
+        table = [heads, *map(self._cells, self.rows)]
         labels: dict[str, list[str]] = {}
         for row in self.rows:
-            table.append(self._cells(row))
             labels.setdefault(row.label, []).append(row.name)
         every = len(labels) == 1
         below = [
@@ -329,7 +320,7 @@ def compare_strategies(
     strategies: Sequence[Strategy | str] | None = None,
     pricing: Pricing | None = None,
     executor: Any = None,
-    progress: Progress | None = None,
+    progress: Callable[[StrategyRow, int, int], None] | None = None,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -378,14 +369,13 @@ def compare_strategies(
     UnsupportedEvent
         If no theorem covers any of the strategies.
     """
-    relation = validate.relation(neighboring_relation)
     count = validate.count(steps=steps)
     validate.instance(Workload, workload=workload)
     validate.instance(Participation, type(None), participation=participation)
     target: dict[str, Any] = {
         "epsilon": validate.positive(epsilon=epsilon),
         "delta": validate.probability(delta=delta),
-        "neighboring_relation": validate.choice(RELATIONS, neighboring_relation=relation),
+        "neighboring_relation": relation_of(neighboring_relation),
     }
     sampled = pricing if isinstance(pricing, SampledBatches) else None
     schema = participation or (sampled.schedule(count) if sampled else matrix.Single())
@@ -393,11 +383,14 @@ def compare_strategies(
     priced_by = pricing or KnownSchedule(schema)
     if strategies is None:
         strategies = for_random_batches(count) if sampled else usual(count, schema)
-    works = [
-        partial(_row, each, priced_by, workload, target)
-        for each in chosen(strategies, count, schema, workload)
-    ]
-    rows = _rows(works, executor, progress)
+    members = chosen(strategies, count, schema, workload)
+    calibrated = partial(_row, pricing=priced_by, workload=workload, target=target)
+    rows: list[StrategyRow] = []
+    # Rows come in the order of the strategies.
+    for row in mapping(executor)(calibrated, members):
+        rows.append(row)
+        if progress is not None:
+            progress(row, len(rows), len(members))
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
@@ -429,17 +422,3 @@ def _row(
         found.method,
         found.label,
     )
-
-
-def _rows(
-    works: Sequence[Callable[[], StrategyRow]], executor: Any, report: Progress | None
-) -> list[StrategyRow]:
-    """Return rows in the order of the strategies; report each once all before it are done."""
-    if hasattr(executor, "get_executor"):
-        executor = executor.get_executor()
-    rows: list[StrategyRow] = []
-    for row in map(call, works) if executor is None else executor.map(call, works):
-        rows.append(row)
-        if report is not None:
-            report(row, len(rows), len(works))
-    return rows

@@ -27,7 +27,7 @@ from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of, told_of
+from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS, fields_of
 
@@ -215,8 +215,7 @@ def _calibrated(
         sigma = Target(epsilon, delta, relation, accountant=accountant).noise(event)
         known = CERTIFIED if bound else _known(query)
         return dataclasses.replace(query, noise_multiplier=sigma), known
-    drawing: Any = told_of(correlation, "statistics draws failure_probability seed")
-    options = Options(executor=executor, **drawing)
+    options = dataclasses.replace(Options.of(correlation), executor=executor)
     mechanism = Mechanism.of(correlation.strategy)
     calibration = Calibration(mechanism, query.sampling.law, epsilon, delta, options)
     found = calibration.least()

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcal._internal.executors import mapping
 from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.estimators import Estimator
 from dpcal.accountants.participations import Floats
@@ -303,8 +304,6 @@ def simulate(
     Sample
         The sample, which is the same for every executor.
     """
-    if hasattr(executor, "get_executor"):
-        executor = executor.get_executor()
-    mapped = map if executor is None else executor.map
-    chunks = mapped(partial(_chunk, estimator, seed, stream), range(-(-draws // CHUNK)))
+    chunk_of = partial(_chunk, estimator, seed, stream)
+    chunks = mapping(executor)(chunk_of, range(-(-draws // CHUNK)))
     return Sample(estimator, np.concatenate(list(chunks), axis=1))
