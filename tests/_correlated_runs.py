@@ -7,14 +7,13 @@ from _tree import DATA
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
-from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.optim import Logistic
 
 N, T = 120, 12
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3))
 OBJECTIVE = Logistic(X, X[:, 0] > 0.2, classes_from_data=True)
-THREE = Banded(T, 3, [1.0, 0.5, 0.25])
 
 RUNS = tomllib.loads((DATA / "correlated_runs.toml").read_text(encoding="utf-8"))
 EXACT = {name for name, row in RUNS.items() if row.pop("exact", False)}

@@ -14,11 +14,12 @@ import tomllib
 from dataclasses import replace
 from functools import cache, reduce
 
+import mpmath
 import numpy as np
 import pytest
 from _tree import DATA
 from flint import acb, arb, ctx
-from scipy.special import logsumexp, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
@@ -108,6 +109,19 @@ def allocation(batches, epsilon, points=1501):
     level, d = places(1 / k - rest)
     put = np.where(1 / k > rest, level * ndtr(d) - p * ndtr(d - t), 0.0)
     return {"remove": float(weights @ call), "add": k * float(weights @ put)}
+
+
+def gaussian_delta(mu, epsilon):
+    """Return delta of one Gaussian answer at distance mu (Balle and Wang 2018, Theorem 8)."""
+    at = np.divide(epsilon, mu)
+    return ndtr(mu / 2 - at) - np.exp(epsilon + log_ndtr(-mu / 2 - at))
+
+
+def exact_gaussian_delta(mu, epsilon):
+    """Return it at 60 digits."""
+    with mpmath.workdps(60):
+        near, far = (mpmath.mpf(epsilon) / mu + side * mpmath.mpf(mu) / 2 for side in (-1, 1))
+        return mpmath.ncdf(-near) - mpmath.exp(epsilon) * mpmath.ncdf(-far)
 
 
 def divergence(p, q, epsilon):

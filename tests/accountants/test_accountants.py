@@ -6,7 +6,7 @@ import pickle
 
 import mpmath
 import pytest
-from _integrals import POINTS, sampled_moment
+from _integrals import POINTS, exact_gaussian_delta, sampled_moment
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
@@ -24,19 +24,11 @@ def dpsgd(q, sigma, steps):
     return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps)
 
 
-def gaussian_log_delta(epsilon, mu):
-    """Balle and Wang (2018), Theorem 8, at 60 digits."""
-    with mpmath.workdps(60):
-        a, b = mpmath.mpf(epsilon) / mu - mu / 2, mpmath.mpf(epsilon) / mu + mu / 2
-        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2  # noqa: E731
-        return float(mpmath.log(tail(a) - mpmath.exp(epsilon) * tail(b)))
-
-
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 1.0, 7.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 30.0])
 def test_gaussian_closed_form_bounds_its_error(mu, epsilon):
     value, error = log_gaussian_delta(epsilon, mu)
-    truth = gaussian_log_delta(epsilon, mu)
+    truth = float(mpmath.log(exact_gaussian_delta(mu, epsilon)))
     assert abs(math.expm1(value - truth)) <= error
 
 

@@ -1,6 +1,5 @@
 """Calibration meets its target from the safe side, as tightly as it says."""
 
-import dataclasses
 import json
 import math
 import pickle
@@ -202,14 +201,3 @@ def test_the_price_of_a_plan_is_asked_both_ways():
     ledger.record(plan.queries[0], plan.queries[0].count)
     assert ledger.epsilon(1e-6) == plan.price(1e-6)
     assert ledger.delta(1.0) == plan.price(epsilon=1.0)
-
-
-def test_constants_that_were_measured_are_no_public_constants():
-    target = {"n": 100, "dimension": 2, "epsilon": 1.0, "delta": 1e-5}
-    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
-    measured = dataclasses.replace(constants, measured=True)
-    with pytest.raises(ValueError, match="constants must be known without a look"):
-        calibrate.noisy_gd(measured, **target)
-    assert calibrate.noisy_gd(measured, public=True, **target) == calibrate.noisy_gd(
-        constants, **target
-    )

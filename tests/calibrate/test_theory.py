@@ -109,10 +109,13 @@ def test_rounds_of_the_kl_plan_are_those_of_the_settings(kappa):
     constants = {**CASES["kl_condition"], "kappa": kappa}
     plan, rows = theorem_at("kl_condition", epsilon=2.0, delta=1e-6, **constants)
     found = {name: value for name, value, *_ in rows if not isinstance(value, str)}
-    rounds = kl_spider.schedule(plan)
-    for each, line in zip(rounds, kl_steps({**constants, **found}), strict=True):
+    lines = list(kl_steps({**constants, **found}))
+    for each, line in zip(kl_spider.schedule(plan), lines, strict=True):
         assert each.steps == line["T_k"]
         assert each.length == pytest.approx(line["h"], rel=1e-9)
+    assert plan.parameters["steps"] == sum(line["T_k"] for line in lines)
+    radius = sum(line["T_k"] * line["h"] for line in lines)
+    assert plan.parameters["radius"] == pytest.approx(radius, rel=1e-9)
 
 
 @pytest.mark.parametrize("row", BY_HAND["kan"])
@@ -135,14 +138,6 @@ def test_a_corollary_without_noise_promises_nothing_with_it():
     assert plan.parameters["vacuous"] is True
     assert "accuracy" not in plan.parameters
     assert plan.parameters["noiseless_accuracy"] == 1 / 400
-
-
-@pytest.mark.parametrize("row", BY_HAND["minimax"])
-def test_minimax_settings_by_hand(row):
-    letters = {"mu": 1.0, "rho": 1.0} | row["asked"]
-    case = case_of("dp_rgda", delta=row["delta"], **letters)
-    values = case.at("eb", "T1", "T", "q", "S2")
-    assert {key: values[key] for key in row["settings"]} == row["settings"]
 
 
 def test_rounding_stays_on_the_safe_side():

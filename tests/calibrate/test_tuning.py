@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from _integrals import divergence, worse
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -14,10 +15,6 @@ from dpcal.accountants import characteristic, delta, epsilon, events
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.mechanisms.best_run import best_run_laws, log_inverse_gamma
-
-
-def hockey_stick(one, two, level):
-    return float(np.maximum(one - math.exp(level) * two, 0.0).sum())
 
 
 def best_of(law, mean, shape):
@@ -39,7 +36,7 @@ def best_score_delta(sigma, mean, shape, level):
     # In all, the best run is released as often as there is a run.
     released = 1 - math.exp(-mean) if math.isinf(shape) else 1.0
     assert one.sum() == pytest.approx(released, abs=1e-9)
-    return max(hockey_stick(one, two, level), hockey_stick(two, one, level))
+    return worse(one, two, level)
 
 
 @pytest.mark.slow
@@ -101,7 +98,7 @@ def test_it_covers_the_best_run_of_every_mechanism_with_few_outputs(laws, mean, 
             direction = Direction("best", ((bound, number),))
             for level in (0.0, 0.3, 1.0, 2.5):
                 held = math.exp(characteristic.log_delta_bounds(direction, level).upper)
-                assert hockey_stick(one, two, level) <= held * (1 + 1e-9)
+                assert divergence(one, two, level) <= held * (1 + 1e-9)
 
 
 def test_every_accountant_prices_it_alone_and_beside_others():
@@ -134,7 +131,7 @@ def test_it_is_close_to_the_worst_order_of_scores():
             groups = [(y >= best) & (y < rare), y >= rare, y < best]
             order = np.concatenate([np.flatnonzero(group)[::-1] for group in groups])
             laws = [best_of(law[order] / law.sum(), mean, 0.0) for law in (one, two)]
-            found = brentq(lambda e, laws=laws: hockey_stick(*laws, e) - target, 0.0, 9.0)
+            found = brentq(lambda e, laws=laws: divergence(*laws, e) - target, 0.0, 9.0)
             worst = max(worst, found)
     assert worst <= price
     assert price <= 1.1 * worst

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from dpcal.tables import Column, Schema, fit
 
@@ -19,17 +18,6 @@ def table(tmp_path_factory):
     schema = Schema(columns=(*columns.values(), Column(name="answer", type="number")))
     path.with_suffix(".toml").write_text(schema.to_toml())
     return path
-
-
-@pytest.fixture
-def gaussian_delta():
-    """Closed form of one Gaussian answer at distance mu (Balle and Wang 2018, Theorem 8)."""
-
-    def delta(mu, epsilon):
-        tail = np.exp(epsilon + norm.logcdf(-mu / 2 - np.divide(epsilon, mu)))
-        return norm.cdf(mu / 2 - np.divide(epsilon, mu)) - tail
-
-    return delta
 
 
 @pytest.fixture

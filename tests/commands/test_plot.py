@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from _integrals import gaussian_delta
 from matplotlib.figure import Figure
 from scipy.stats import norm
 
@@ -88,7 +89,7 @@ def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_re
 
 
 @pytest.mark.slow
-def test_pictures_of_a_shuffle_have_both_ends(gaussian_delta):
+def test_pictures_of_a_shuffle_have_both_ends():
     """In one batch a pass, nothing is shuffled: four Gaussian answers of noise 2."""
     event = events.ShuffledEpochsDpEvent(2.0, batches=1, epochs=4, remainder=False)
     how = {"neighboring_relation": "replace-special"}

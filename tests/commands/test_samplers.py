@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from _integrals import gaussian_delta
 from _tree import ROOT
 from hypothesis import given, strategies as st
 
@@ -17,7 +18,7 @@ DELTA = "--delta 1e-5"
 
 
 @pytest.mark.slow
-def test_the_price_of_each_assumption_about_sampling(cli, gaussian_delta):
+def test_the_price_of_each_assumption_about_sampling(cli):
     """512 of 60,000, 100 epochs, noise 0.8: 9.13 by Poisson, 94 without replacement, 131 fixed."""
     run = "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --delta 1e-5"
     table = cli("samplers", run)
@@ -36,7 +37,7 @@ def test_the_price_of_each_assumption_about_sampling(cli, gaussian_delta):
     assert pld["lower"] <= found["poisson"] <= pld["upper"] * (1 + 1e-9)
 
 
-def test_the_noise_that_each_sampler_needs_meets_each_target(cli, gaussian_delta):
+def test_the_noise_that_each_sampler_needs_meets_each_target(cli):
     relation = "--neighboring-relation replace-one"
     asked = ["samplers", RUN, "--epsilon 1 2", DELTA, relation, "--only poisson,shuffled-epochs"]
     told = {row["sampler"]: row["answers"] for row in cli.json(*asked)["samplers"]}

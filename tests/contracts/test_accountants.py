@@ -8,8 +8,8 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
-import mpmath
 import pytest
+from _integrals import exact_gaussian_delta
 from contracts._methods import METHODS, Run
 
 from dpcal.errors import BackendRefused, UnsupportedEvent
@@ -19,13 +19,6 @@ ROUNDING = 1e-9
 EPSILONS = (0.5, 2.0)
 
 each_method = pytest.mark.parametrize("method", METHODS, ids=str)
-
-
-def gaussian_delta(mu, epsilon):
-    """Balle and Wang (2018), Theorem 8, at 40 digits."""
-    with mpmath.workdps(40):
-        first = mpmath.ncdf(mu / 2 - epsilon / mu)
-        return first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
 
 @pytest.mark.slow
@@ -71,7 +64,7 @@ def test_encloses_the_closed_form_of_a_gaussian(method):
         pytest.skip("prices samples alone")
     run = Run(noise_multiplier=2.0, sampling_probability=1.0, count=4)
     for epsilon in EPSILONS:
-        truth = gaussian_delta(run.mu, epsilon)
+        truth = exact_gaussian_delta(run.mu, epsilon)
         low, high = method.delta(run, epsilon)
         assert low <= truth <= high
         lower, upper = method.epsilon(run, float(truth))

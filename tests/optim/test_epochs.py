@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from dpcal import accountants, calibrate, optim
 from dpcal.accountants import events, samplers
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.attacks import promises, recording
 from dpcal.optim.attacks.evidence import evidence_of
 from dpcal.optim.boundary.batches import Batches
@@ -280,18 +280,3 @@ def test_ratios_of_allocated_records_are_means_over_all_their_draws():
 
 
 # -- what is refused
-
-
-def test_ledgers_of_other_epochs_are_refused():
-    plan = plan_of("random-allocation")
-    ledger = optim.Ledger(N, entries=[query_of("random-allocation", epoch=EPOCH - 1)])
-    with pytest.raises(LedgerMismatch):
-        optim.boundary.ledger.check_ledger(ledger, plan, exact=False)
-
-
-def test_other_answers_beside_epochs_cost_more():
-    for name in SAMPLERS:
-        plan = plan_of(name)
-        other = query("scalar", noise_multiplier=9.0)
-        both = dataclasses.replace(plan, queries=(*plan.queries, other))
-        assert both.price().upper > plan.price().upper, name

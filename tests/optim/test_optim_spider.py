@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from _built_plans import Interpreted, noise_again, plan_of, query, records, rounding, theory_of
 
-import dpcal
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.driver import walk_of
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -52,19 +50,6 @@ def test_the_fused_loop_is_the_textbook_loop():
         np.testing.assert_allclose(fused.w, single.w, rtol=1e-11, err_msg=str(options))
         np.testing.assert_allclose(fused.trace.norm, single.trace.norm, rtol=1e-11)
         assert fused.ledger == single.ledger
-    # Numpy draws small batches of a fixed size one by one and shuffles the tail for large ones;
-    # which records are drawn depends on their number alone, and not on a price.
-    table = np.random.default_rng(2).standard_normal((20_000, 2)) / 3
-    objective = Cauchy(table, table[:, 0], fit_intercept=False)
-    plan = boost_plan(objective, steps=12, batch_size=19_999, neighboring_relation="replace-one")
-    refresh, difference = plan.queries
-    for batch_size in (50, 1_200, 19_999):
-        other = dataclasses.replace(difference, batch_size=batch_size)
-        drawn = dataclasses.replace(plan, queries=(refresh, other))
-        fused, single = (
-            spiderboost(each, drawn, seed=3) for each in (objective, Interpreted(objective))
-        )
-        np.testing.assert_allclose(fused.w, single.w, rtol=1e-12, err_msg=str(batch_size))
 
 
 def test_steps_are_the_paper_s_pseudocode():
@@ -116,32 +101,6 @@ def followed(objective, plan, seed):
     iterates = [np.zeros(4)]
     every = {"callback": lambda progress: iterates.append(progress.w), "callback_every": 1}
     return iterates, spiderboost(objective, plan, seed=seed, **every)
-
-
-def test_overflow_stops_the_run_at_a_finite_iterate():
-    plan = boost_plan(steps=500, batch_size=N)
-    for objective in (OBJECTIVE, Interpreted(OBJECTIVE)):
-        with pytest.warns(RuntimeWarning, match="the learning rate is too large"):
-            result = spiderboost(objective, plan, seed=0, learning_rate=1e154)
-        assert not result.complete
-        assert np.isfinite(result.w).all()
-        result.verify()
-        assert result.epsilon(1e-5) == plan.price(1e-5)
-
-
-def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
-    plan = boost_plan(steps=20, batch_size=60)
-    oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
-    start = np.zeros(4), "refresh", "difference"
-    how = {"period": plan.parameters["period"], "rates": np.ones(30)}
-    walk = walk_of(oracle, *start, **how)
-    with pytest.raises(BudgetExceeded, match="may be asked"):
-        walk.take(21)
-    assert not oracle.ledger.entries
-    with dpcal.budget(epsilon=0.1, delta=1e-5) as small:
-        with pytest.raises(BudgetExceeded, match="no record was"):
-            PrivateOracle(OBJECTIVE, boost_plan(steps=20, batch_size=N), seed=0)
-        assert small.spent == 0
 
 
 # -- SpiderBoost: calibration

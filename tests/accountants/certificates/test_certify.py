@@ -16,7 +16,6 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
 DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
-MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
 
 
 @pytest.mark.slow

@@ -40,8 +40,6 @@ from dpcal.accountants.samplers import (
 )
 
 SURE = {"failure_probability": 1e-6}
-ROUNDS = 10
-PATTERNS = patterns(ROUNDS)
 
 
 def normalised(strategy, z):

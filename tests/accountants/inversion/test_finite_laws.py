@@ -8,9 +8,6 @@ from scipy.signal import fftconvolve
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, joined
-from dpcal.accountants.losses.discrete import ScatteredLoss
-
-THREE = ScatteredLoss((-0.4, 0.1, 0.7), tuple(np.log([0.5, 0.4, 0.1]) - 0.002), "three values")
 
 
 def test_values_of_a_chain_are_not_taken_as_one():

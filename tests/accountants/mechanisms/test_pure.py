@@ -18,7 +18,7 @@ from dpcal.errors import BudgetExceeded, UnsupportedEvent
 ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 mp = mpmath.mp.clone()
 mp.dps = 60
-LAPLACE, GAUSSIAN = events.LaplaceDpEvent(0.7), events.GaussianDpEvent(1.0)
+LAPLACE = events.LaplaceDpEvent(0.7)
 
 
 def log_mean(q, loss):

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from _answers import plan_for, query
+from _integrals import divergence
 
 from dpcal.accountants.matrix import BIFR, BISR, BLT, Banded, Dense, LambdaCGD, SquareRoot, Tree
 from dpcal.calibrate import Correlation
@@ -95,10 +96,6 @@ def test_rows_are_no_longer_than_the_bound_on_them(strategy):
     assert 2.0**-53 * longest <= error < 1
 
 
-def hockey_stick(first, second, epsilon):
-    return np.maximum(first - math.exp(epsilon) * second, 0).sum()
-
-
 def pattern_weights(rate, steps):
     for pattern in itertools.product((0, 1), repeat=steps):
         yield np.array(pattern), rate ** sum(pattern) * (1 - rate) ** (steps - sum(pattern))
@@ -175,10 +172,10 @@ def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, r
         pairs.append(((law, without), (without, law)))
     real = real_laws(C, rate, sigma)
     for epsilon in (0.0, 0.5, 1.5):
-        prices = hockey_stick(*real, epsilon), hockey_stick(*real[::-1], epsilon)
+        prices = divergence(*real, epsilon), divergence(*real[::-1], epsilon)
         for both in pairs:
             for price, pair in zip(prices, both, strict=True):
-                assert hockey_stick(*pair, epsilon) <= price * (1 + 1e-3) + 1e-7
+                assert divergence(*pair, epsilon) <= price * (1 + 1e-3) + 1e-7
 
 
 def test_without_the_widening_rounding_would_exceed_the_price():
@@ -189,7 +186,7 @@ def test_without_the_widening_rounding_would_exceed_the_price():
     ]
     longest = np.linalg.norm(strategy.matrix() @ np.array([1, 0, 0]))
     gaussian = math.erf(longest / (2 * math.sqrt(2) * sigma))
-    assert hockey_stick(*laws, 0.0) > gaussian
+    assert divergence(*laws, 0.0) > gaussian
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda each: each["sampler"])

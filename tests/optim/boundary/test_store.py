@@ -36,7 +36,6 @@ from dpcal import BudgetBook, calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
 from dpcal.optim.boundary.discrete import table_of
@@ -336,10 +335,7 @@ def test_a_file_that_holds_a_run_survives_whatever_is_refused(tmp_path):
 
 # -- answers to threads, to forked processes and after a restart: no noise is used twice
 
-FULL, ROWS = gaussian(5.0, 80), Correlation(strategy=LambdaCGD(8, 0.5))
-CORRELATED = dataclasses.replace(
-    FULL, queries=(dataclasses.replace(FULL.queries[0], count=8, correlation=ROWS),)
-)
+FULL = gaussian(5.0, 80)
 
 
 @pytest.mark.parametrize("every", [1, 8])

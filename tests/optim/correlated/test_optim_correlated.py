@@ -6,12 +6,11 @@ Statistical statements state their false-alarm rate; all seeds are fixed.
 import dataclasses
 import json
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
-from _built_plans import _read, plan_of, query
-from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for, price as price_of
+from _built_plans import _read, query
+from _correlated_runs import EXACT, OBJECTIVE, RUNS, N, T, plan_for, price as price_of
 from _recording import check_promises
 from scipy.stats import norm
 
@@ -211,46 +210,6 @@ def test_an_answer_that_fails_spends_its_round():
     assert oracle.remaining("gradient") == 0
     z = strategy.matrix() @ np.array(rows) * 4 / sigma
     assert np.abs(z).max() < 5  # false alarm 3e-6
-
-
-def test_batches_follow_the_law_that_is_priced():
-    # Participations of 4,000 records against the accountant's own law of their number: false alarm
-    # below 1e-6 for each count.
-    records = 4_000
-    seen = np.zeros(records)
-
-    def gradients(w, rows):
-        seen[rows] += 1
-        return np.zeros((len(rows), 1))
-
-    objective = FromGradients(gradients, n=records, dimension=1)
-    objective.digest = bytes  # would ask for gradients too
-    objective.checked = True  # so would a look at whether they are sums over records
-    for how in (
-        {"sampler": "poisson", "sampling_probability": 0.2},
-        {"sampler": "cyclic-poisson", "separation": 3, "sampling_probability": 0.6},
-        {"sampler": "min-separation", "separation": 3, "sampling_probability": 0.25},
-        {"sampler": "balls-in-bins", "separation": 4},
-        {"sampler": "random-allocation", "participations": 3},
-    ):
-        seen[:] = 0
-        one = query(count=T, correlation=Correlation(strategy=THREE), **how)
-        plan = plan_of(one, n=records)
-        oracle = PrivateOracle(objective, plan, seed=4)
-        for _ in range(T):
-            oracle.gradient(np.zeros(1), "gradient")
-        counted = one.sampling.law
-        if one.sampler == "cyclic-poisson":
-            counted = correlated.CyclicPoisson(3, 0.6, random_shift=True)
-        law = np.exp(counted.automaton(T).counts())
-        # False alarm of the total, 5 standard deviations of dependent counts at most: below 1e-6.
-        expected = T * one.expected_batch_size(records)
-        spread = math.sqrt(records * (law @ np.arange(T + 1) ** 2 - (law @ np.arange(T + 1)) ** 2))
-        assert abs(seen.sum() - expected) <= 5 * spread + 1e-6
-        counts = Counter(seen.astype(int).tolist())
-        for times, chance in enumerate(law):
-            spread = math.sqrt(records * chance * (1 - chance))
-            assert abs(counts[times] - records * chance) < 5 * spread + 1e-6 * records + 3
 
 
 def test_iterates_stay_in_a_ball_around_the_start_or_its_centre(plans):

@@ -20,25 +20,6 @@ from dpcal.optim import Ledger, PrivateOracle, adaptive_gd
 
 
 @pytest.mark.parametrize(
-    ("kappa", "rounds", "extra", "floor", "first", "steps", "radius"),
-    [
-        (1.0, 3284, 0.00390625, 0.01154563, 967, 113346, 216.62886),
-        (1.5, 3166, 0.006200785359, 0.0010059107, 1005, 21193, 67.181319),
-        (2.0, 3386, 0.0078125, 7.7133704e-5, 1128, 3386, 24.86902),
-    ],
-)
-def test_spider_theory_by_hand(kappa, rounds, extra, floor, first, steps, radius):
-    plan = big_plan(kappa)
-    p = plan.parameters
-    assert (p["rounds"], p["steps"], p["vacuous"]) == (rounds, steps, False)
-    assert p["contraction"] - 1 == pytest.approx(extra, rel=1e-9)
-    assert p["floor"] == p["accuracy"] == pytest.approx(floor, rel=1e-6)
-    assert p["radius"] == pytest.approx(radius, rel=1e-6)
-    levels = [each.level for each in schedule(plan)]
-    assert levels.index(p["floor"]) + 1 == first
-
-
-@pytest.mark.parametrize(
     ("kappa", "k", "level", "steps", "noise"),
     [
         (1.5, 1, 0.4969187137, 2, (1.2103823e-5, 4.7935178e-6)),

@@ -87,15 +87,6 @@ def test_every_seed_leaves_the_saddle_and_is_certified(trigonometric, target, se
         assert np.mean([np.linalg.norm(slope(result.end)) for result in results]) < 0.12
 
 
-@pytest.mark.parametrize("reset", ["carry", "fresh"])
-def test_other_resets_escape_too(trigonometric, reset):
-    plan = planned(trigonometric)
-    result = gauss_psgd(trigonometric, plan, seed=3, initial=SADDLE, reset=reset)
-    assert result.status == "certified"
-    assert (result.w == result.escapes[-1].point).all()
-    assert (PHI * np.cos(result.w)).min() > 0
-
-
 # -- Algorithm 1, on any oracle
 
 
@@ -305,11 +296,3 @@ def test_a_certificate_of_a_vacuous_plan_says_so(trigonometric):
     with pytest.warns(VacuousSchedule, match=said):
         assert worth("passed", plan, at_start=False, norm=0.1).endswith("has norm 0.1")
     assert worth("passed", planned(trigonometric), at_start=False, norm=0.1) == "passed"
-
-
-def test_constants_that_make_the_test_empty_are_told(trigonometric):
-    with pytest.warns(VacuousSchedule, match="vacuous at n=100000"):
-        plan = planned(trigonometric, failure_probability=0.05)
-    assert plan.parameters["vacuous"] is True
-    level = plan.parameters["threshold"]
-    assert level > 4 * planned(trigonometric).parameters["threshold"]
