@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from _built_plans import _read, query
-from _correlated_runs import EXACT, OBJECTIVE, RUNS, N, T, plan_for, price as price_of
+from _correlated_runs import EXACT, OBJECTIVE, RUNS, N, T, X, plan_for, price as price_of
 from _recording import check_promises
 from scipy.stats import norm
 
