@@ -17,7 +17,6 @@ from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
-from dpcal.calibrate.plans.kl_spider import schedule
 from dpcal.calibrate.plans.theory import case_of
 from dpcal.errors import VacuousSchedule
 from dpcal.optim.boundary.seeds import Streams
@@ -201,15 +200,6 @@ def test_spider_keeps_the_promise_of_its_theory():
     assert objective.loss(result.w) <= plan.parameters["accuracy"] < plan.parameters["gap"]
 
 
-def test_without_noise_every_round_reaches_its_level():
-    for p in (2.0, 4.0):
-        objective = power(p)
-        plan = plan_for(calibrate.kl_spider, objective)
-        options = {"seed": 0, "initial": start(objective), "noiseless": True}
-        result, _ = record(optim.kl_spider, objective, plan, **options)
-        assert objective.loss(result.w) <= schedule(plan)[-1].level
-
-
 def test_adaptive_steps_descend_as_the_theory_says():
     # F(w_t) - F(w_{t+1}) >= (||grad F||^2 - s^2) / (8 L1) in all steps, but for 5 % of the runs.
     objective = power(4.0, n=20_000, d=50)
@@ -234,32 +224,6 @@ def test_adaptive_steps_descend_as_the_theory_says():
         assert len(w) > 5
         broken += bool((falls < np.array(least) - 1e-15).any())
     assert broken == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("optimizer", "p", "sizes", "lowest", "highest"),
-    [
-        (optim.kl_spider, 2.0, (4_000, 16_000, 64_000), 1.7, 2.4),
-        pytest.param(
-            *(optim.kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6), marks=pytest.mark.study
-        ),
-        # A hundred thousand steps.
-        pytest.param(optim.proximal_point, 1.5, (500, 2_000), 1.8, 3.4, marks=pytest.mark.study),
-    ],
-)
-def test_excess_risk_falls_as_fast_as_the_theorem_says(optimizer, p, sizes, lowest, highest):
-    # The rate is kappa, with logarithms that make it look steeper at these sizes.
-    log_excess = []
-    for n in sizes:
-        objective = power(p, n=n, d=4)
-        plan = plan_for(getattr(calibrate, optimizer.__name__), objective)
-        seeds = range(3)
-        w = start(objective)
-        found = [objective.loss(optimizer(objective, plan, seed=s, initial=w).w) for s in seeds]
-        log_excess.append(np.log(found).mean())
-    slope = -np.polyfit(np.log(sizes), log_excess, 1)[0]
-    assert lowest < slope < highest
 
 
 def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():

@@ -40,7 +40,6 @@ ROUNDING = 12 * rounding(5.0, 4, 300, clipped=False)
         ({}, "add-or-remove-one", 14.276),
         ({}, "replace-one", 14.531),
         ({"literal": True, "inner": 1}, "add-or-remove-one", 9.105),
-        ({"literal": True, "inner": 1}, "replace-one", 9.263),
         # One increment a step, and none where there is a refresh.
         ({"inner": 1}, "add-or-remove-one", 8.934),
         ({"inner": 1}, "replace-one", 9.086),
