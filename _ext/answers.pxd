@@ -23,7 +23,7 @@ cdef class Slot:
     cdef Sample sample
     cdef double max_norm, cap, size
     cdef bint proportional, everyone
-    cdef bint draws(self) noexcept
+    cdef bint draws(self) except -1
     cdef bint take_rows(self, rows) except -1
     cdef bint take(
         self,

@@ -320,7 +320,7 @@ cdef class Slot:
             found = self.sums.norm(self.max_norm, &records.total[0], &records.v[0], d)
         return np.array([found / self.size]) if isfinite(found) else None
 
-    cdef bint draws(self) noexcept:
+    cdef bint draws(self) except -1:
         """Return whether batches can be drawn here."""
         return self.everyone or self.sample.generator is not None
 

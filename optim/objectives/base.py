@@ -358,6 +358,7 @@ class Labelled(Objective):
 
         The class of a record that is ignored is -1.
         """
+        table, known = records_of(X)
         labels = labels_of(y)
         self.classes_, self.weights = classes_and_weights(
             labels, classes, class_weights, from_data=from_data
@@ -371,7 +372,6 @@ class Labelled(Objective):
             many = "two classes" if two else "two classes or more"
             raise ValueError(f"{name} {many}, got {len(self.classes_)}.")
         place = codes("y", labels, self.classes_)
-        table, known = records_of(X)
         if place.shape != known.shape:
             raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
         self.n, self._columns = table.shape

@@ -23,7 +23,7 @@ from dpcal.estimators import KMeans, base as estimators_base, search
 from dpcal.optim import attacks
 from dpcal.optim.boundary import book, oracle, store
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.objectives import domains, linear
+from dpcal.optim.objectives import base, domains
 from dpcal.tables import coding
 
 TESTS = Path(__file__).parents[2]
@@ -191,7 +191,7 @@ HOLES = {
         threads_keep_their_precision,
         (precision, "workprec", without_a_lock),
     ),
-    "9 one record fails a run": (of_search(logistic), (linear, "records_of", finite_records_of)),
+    "9 one record fails a run": (of_search(logistic), (base, "records_of", finite_records_of)),
     "10 classes are read off labels": (
         of_tests(
             "optim/test_declared_domains.py::test_classes_are_declared_or_read_off_the_records_on_request",
