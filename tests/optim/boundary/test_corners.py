@@ -16,7 +16,7 @@ from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, account, budget, replaying
-from dpcal.optim.boundary import lattice, stored
+from dpcal.optim.boundary import batches, lattice, stored
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
@@ -44,6 +44,11 @@ def check_refused(sentence, call, *given, **options):
     with pytest.raises((ValueError, UnsupportedEvent), match=sentence) as refused:
         call(*given, **options)
     assert "aaa" not in str(refused.value)  # of a key
+
+
+def test_batches_do_not_go_on_after_one_that_was_half_drawn():
+    with pytest.raises(RuntimeError, match="interrupted while it was drawn"):
+        batches._check_whole(1, 2)
 
 
 def test_what_no_stream_and_no_sum_is_for_is_refused():
