@@ -33,6 +33,8 @@ STRATEGIES = [
     Dense(SquareRoot(T).matrix() * np.linspace(1, 2, T)[:, np.newaxis]),
     # No entry one below the diagonal: a row is pulled by the one two before it.
     Dense(np.eye(T) + 0.5 * np.eye(T, k=-2)),
+    # With an odd number of kept rows, places ahead and behind are not the same.
+    Dense(np.eye(T) + 0.5 * np.eye(T, k=-2) + 0.25 * np.eye(T, k=-3)),
 ]
 SAMPLERS = [
     {"sampler": "full"},
@@ -176,6 +178,17 @@ def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, r
         for both in pairs:
             for price, pair in zip(prices, both, strict=True):
                 assert divergence(*pair, epsilon) <= price * (1 + 1e-3) + 1e-7
+
+
+def test_the_widening_is_the_same_for_a_strategy_in_other_units(monkeypatch):
+    monkeypatch.setattr(lattice, "_FINEST", 0)
+    monkeypatch.setattr(lattice, "_MOST", 2.0)
+    wide, small = (
+        Grid.of(Banded(T, 2, [c, -0.5 * c]), 1, sigma=4 * c, bound=16, signs=True)
+        for c in (1.0, 0.25)
+    )
+    assert small.widened == pytest.approx(wide.widened, rel=1e-9)
+    assert wide.widened > 1.05
 
 
 def test_without_the_widening_rounding_would_exceed_the_price():
