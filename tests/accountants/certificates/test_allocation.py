@@ -160,6 +160,20 @@ def test_a_coarse_or_short_ray_encloses_the_transform(name, share):
             assert one.real.rad() > 10 * true.real.rad()
 
 
+def test_the_errors_of_a_ray_add_up(monkeypatch):
+    loss, radii = Allocation(1.0, 2, "add"), []
+    for rule, ends in ((0.1, 0.1), (0.1, 0.0), (0.0, 0.1)):
+        monkeypatch.setattr(AllocationTransform, "_rule", lambda *_, error=rule: arb(error))
+        monkeypatch.setattr(AllocationTransform, "_ends", lambda *_, error=ends: arb(error))
+        with ctx.workprec(128):
+            ray = line_of(loss, 25.0, 0.5, 3.0)
+            value = AllocationTransform(loss).along(ray, 0.5, 3.0, 2)[1]
+        radii.append(float(value.real.rad()))
+    both, *each = radii
+    assert both > 0.999 * sum(each)
+    assert min(each) > 1e-3 * max(each)
+
+
 def _in(ray, name, value):
     """Return a value with which the ray has a point."""
     return {"first": min(value, ray.last), "last": max(value, ray.first)}.get(name, value)
