@@ -32,6 +32,26 @@ enum { DPCAL_TOGETHER = 1024 };
 DPCAL_ADD_SCALED(dpcal_add_singles, float)
 DPCAL_ADD_SCALED(dpcal_add_doubles, double)
 
+/* Write the sums of squares of m rows of d numbers, each in DPCAL_LANES parts. */
+enum { DPCAL_LANES = 16 };
+#define DPCAL_SQUARES(name, number) \
+    DPCAL_CLONES static void name(const number *table, int64_t m, int64_t d, double *squares) { \
+        for (int64_t i = 0; i < m; i++, table += d) { \
+            double parts[DPCAL_LANES] = {0}; \
+            int64_t j = 0; \
+            for (; j + DPCAL_LANES <= d; j += DPCAL_LANES) \
+                for (int64_t k = 0; k < DPCAL_LANES; k++) \
+                    parts[k] += (double)table[j + k] * (double)table[j + k]; \
+            for (; j < d; j++) \
+                parts[0] += (double)table[j] * (double)table[j]; \
+            squares[i] = 0; \
+            for (int64_t k = 0; k < DPCAL_LANES; k++) \
+                squares[i] += parts[k]; \
+        } \
+    }
+DPCAL_SQUARES(dpcal_squares_of_singles, float)
+DPCAL_SQUARES(dpcal_squares_of_doubles, double)
+
 /* Put whole numbers in the place of doubles, rounded towards zero. */
 DPCAL_CLONES static void dpcal_in_steps(double *sums, int64_t d) {
     for (int64_t j = 0; j < d; j++) {

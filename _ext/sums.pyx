@@ -44,6 +44,12 @@ cdef extern from "steps.h":
     void add_doubles "dpcal_add_doubles"(
         const double* table, int64_t m, int64_t d, const double* factors, double* total
     ) noexcept nogil
+    void singles_squared "dpcal_squares_of_singles"(
+        const float* table, int64_t m, int64_t d, double* squares
+    ) noexcept nogil
+    void doubles_squared "dpcal_squares_of_doubles"(
+        const double* table, int64_t m, int64_t d, double* squares
+    ) noexcept nogil
     void steps_loop "dpcal_in_steps"(double* sums, int64_t d) noexcept nogil
     void units_loop "dpcal_in_units"(
         int64_t* total, int64_t d, const int64_t* noise, double step, double size
@@ -288,6 +294,29 @@ def add_scaled(table, factors, double[::1] total not None):
     else:
         doubles = table
         add_doubles(&doubles[0, 0], m, d, &shares[0], &total[0])
+
+
+def squares_of(table):
+    """Return the squared norms of rows, summed in doubles, shape (m,).
+
+    Parameters
+    ----------
+    table
+        Shape (m, d), in single or double precision.
+    """
+    cdef const float[:, ::1] singles
+    cdef const double[:, ::1] doubles
+    made = np.zeros(table.shape[0])
+    cdef double[::1] squares = made
+    if not table.size:
+        return made
+    if table.dtype == np.float32:
+        singles = table
+        singles_squared(&singles[0, 0], singles.shape[0], singles.shape[1], &squares[0])
+    else:
+        doubles = table
+        doubles_squared(&doubles[0, 0], doubles.shape[0], doubles.shape[1], &squares[0])
+    return made
 
 
 def in_units(int64_t[::1] total not None, const int64_t[::1] noise, double step, double size):

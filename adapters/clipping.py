@@ -9,16 +9,16 @@ records is one matrix product. Any other use of a parameter takes gradients reco
 that parameter only.
 
 **Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss. So a record's loss
-depends on that record only, for every module.
+depends on that record only, for every module. Linear maps alone are called with all records: they
+are of the last axis.
 
 **One record moves the sum by at most the bound C.** A record adds its gradient times a factor, and
 the factor times the norm is at most C. Sums are in doubles, u = 2^-53, whatever the order of
 additions is. Three roundings are in the claim:
 
-- Norms are rounded up. A norm of k numbers in single precision is off by at most ``(k + 2) 2^-24``
-  times its value; longer vectors are measured in doubles. A squared norm from products over T
-  positions, of o outputs and i inputs, is off by at most ``2 u (o + i + T^2) m^2``,
-  ``m = sum_t |s_t| |a_t|``. A number that is added to lengths makes up for underflow.
+- Norms are rounded up. A squared norm from products over T positions, of o outputs and i inputs, is
+  off by at most ``2 u (o + i + T^2) m^2``, ``m = sum_t |s_t| |a_t|``. A number that is added to
+  lengths makes up for underflow.
 - A block of records is summed with at most K products a number. The sum is off by at most ``u (K +
   4)`` times the sum of all ``factor m``, which norms of at least m / 64 keep within 64 C for each
   record; and adding up B blocks of a batch of at most n records by ``u B n C``. With and without a
@@ -57,7 +57,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.sums import add_scaled, grid_step, in_steps
+from dpcal._ext.sums import add_scaled, grid_step, in_steps, squares_of
 from dpcal.adapters.sites import Site, Watch, booked_in
 from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
@@ -74,23 +74,24 @@ __all__ = ["CLIPPINGS", "ClippedSums", "Threshold", "records_in"]
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 Names = tuple[str, ...]
-_Form = tuple[set[str], list[Tensor], list[str | None]]
 
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
-_DOUBLE, _SINGLE = 2.0**-53, 2.0**-24
+_DOUBLE = 2.0**-53
 # Products in one number of a block's sum, unless one record has more.
 _TOGETHER = 1 << 14
-# Numbers of single records in memory at a time: 32 MB in single precision.
-_NUMBERS = 1 << 23
+# Numbers of single records in memory at a time: 20 MB in single precision.
+_NUMBERS = 5 << 20
 # Norms are at least m over this, which bounds the rounding of sums (see the module).
 _CANCELLED = 64
-# Upper bounds on the underflow of squares: in doubles, and of many numbers in single precision.
-_LEAST, _LEAST_SINGLE = 2.0**-450, 2.0**-50
-# Doubles of a product in memory at a time: 1 MB.
-_CACHED = 1 << 17
-# The longest vector whose norm is taken in single precision.
-_LONGEST = 1 << 14
+# Upper bound on the underflow of squares.
+_LEAST = 2.0**-450
+# Doubles of a product in memory at a time, unless the product has many more: 256 kB.
+_CACHED = 1 << 15
+# Most numbers of a gradient that is put next to others.
+_SHORT = 1 << 12
+# Most numbers of one record's gradient that are formed, if its inputs are not more.
+_FORMED = 1 << 20
 # Added to norms by automatic clipping: it keeps the scale of small gradients (Bu et al. 2023).
 _STABLE = 0.01
 # Relative margin for the rounding of factors, and of sums of up to 2^30 squares.
@@ -148,7 +149,9 @@ class _Use:
     def left(self, some: slice) -> Tensor:
         """Return the gradients by outputs, (m, T, outputs), in single precision or doubles."""
         signals = self.signals[some]
-        return self.site.left(signals.to(torch.promote_types(signals.dtype, torch.float32)))
+        if self.site.left_out is not None:
+            signals = signals * (self.inputs[some] != self.site.left_out).unsqueeze(-1)
+        return self.site.left(_wide(signals))
 
 
 class _Weight:
@@ -159,11 +162,16 @@ class _Weight:
     ) -> None:
         self._uses, self._shape, self._with_bias = uses, shape, with_bias
         o, i = shape[0], math.prod(shape[1:])
-        sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
-        places = [size // (i if rows else o) for size, rows in sizes]
-        self.positions = T = sum(places)
-        self._formed = T > 1 and o * i <= 2 * T * (o + i) + 8 * T**2
-        self.numbers = T * (o + i) + (o * i if self._formed else T * (o + i + T))
+        rows = [use.site.rows for use in uses]
+        T = sum(
+            math.prod(use.signals.shape[1:]) // (i if each else o)
+            for use, each in zip(uses, rows, strict=True)
+        )
+        # Times of both ways, in products in single precision: see benchmarks of each shape.
+        is_faster = 7 * o * i <= 4 * T**2 * (o + i) + T * o * i
+        self._formed = T > 1 and not all(rows) and is_faster and o * i <= max(_FORMED, T * (o + i))
+        self.positions = 1 if self._formed else T
+        self.numbers = 1 if T == 1 else T * (o + i) + (o * i if self._formed else T * (o + i + T))
 
     def __getitem__(self, some: slice) -> _Term:
         pairs = [use[some] for use in self._uses]
@@ -179,7 +187,9 @@ class _Weight:
         if len(pairs) > 1:
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
         if self._formed:
-            formed = left.permute(0, 2, 3, 1) @ right.transpose(1, 2)
+            left, right = left.transpose(1, 2), right.transpose(1, 2)
+            is_narrow = 3 * right.shape[3] < left.shape[3]  # products are faster from its side
+            formed = (right.mT @ left).mT if is_narrow else left.mT @ right
             return _Table(formed.flatten(1))
         return _Products(left, right, self._with_bias)
 
@@ -193,7 +203,7 @@ class _Bias:
         self._uses = uses
         self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
 
-    def __getitem__(self, some: slice) -> _Term:
+    def __getitem__(self, some: slice) -> _Table:
         found = [use.left(some).sum(1) for use in self._uses]
         return _Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
 
@@ -207,8 +217,21 @@ class _Given:
         self._values = values
         self.numbers = math.prod(values.shape[1:])
 
+    def __getitem__(self, some: slice) -> _Table:
+        return _Table(_wide(self._values[some]).reshape(-1, self.numbers))
+
+
+class _Together:
+    """Short gradients of several parameters, one after another, measured in one go."""
+
+    positions = 1
+
+    def __init__(self, parts: Sequence[_Bias | _Given]) -> None:
+        self._parts = parts
+        self.numbers = sum(part.numbers for part in parts)
+
     def __getitem__(self, some: slice) -> _Term:
-        return _Table(self._values[some].reshape(-1, self.numbers))
+        return _Table(torch.cat([part[some].values for part in self._parts], 1))
 
 
 class _Term(Protocol):
@@ -228,14 +251,18 @@ class _Table:
     values: Tensor
 
     def squares(self) -> Tensor:
-        return _lengths(self.values).square_()
+        return _squares(self.values)
 
     def add(self, factors: Tensor, *totals: Tensor) -> None:
-        total = totals[0].flatten()
+        alone = len(totals) == 1
+        total = totals[0].flatten() if alone else factors.new_zeros(self.values.shape[1])
         if factors.device.type == "cpu":
             add_scaled(self.values.contiguous().numpy(), factors.numpy(), total.numpy())
         else:
             total += factors @ self.values.double()
+        if not alone:
+            for own, part in zip(totals, total.split([own.numel() for own in totals]), strict=True):
+                own += part.reshape(own.shape)
 
 
 @dataclass
@@ -269,8 +296,8 @@ class _Products:
     def squares(self) -> Tensor:
         _, T, _, o = self.left.shape
         if T == 1:
-            lengths = [_lengths(each).square_() for each in (self.left, self.right)]
-            return (lengths[0] * (lengths[1] + self._with_bias)).sum((1, 2))
+            left, right = map(_squares, (self.left, self.right))
+            return right.add_(self._with_bias).mul_(left).sum((1, 2))
         left, right = (each.double().transpose(1, 2) for each in (self.left, self.right))
         left, right = left @ left.mT, right @ right.mT
         lengths = [each.diagonal(dim1=2, dim2=3).sqrt().add_(_LEAST) for each in (left, right)]
@@ -281,24 +308,33 @@ class _Products:
     def add(self, factors: Tensor, *totals: Tensor) -> None:
         groups = self.left.shape[2]
         total = totals[0].view(groups, -1, self.right.shape[3])
-        size = max(1, _CACHED // (self.left[0].numel() + self.right[0].numel()))
+        at_once = max(_CACHED, totals[0].numel() // 8)
+        size = max(1, at_once // (self.left[0].numel() + self.right[0].numel()))
         for first in range(0, len(factors), size):
             some = slice(first, first + size)
-            left = (self.left[some] * factors[some].reshape(-1, 1, 1, 1)).flatten(0, 1)
+            left = self.left[some].to(torch.double, copy=True)
+            left = left.mul_(factors[some].reshape(-1, 1, 1, 1)).flatten(0, 1)
             right = self.right[some].double().flatten(0, 1)
             for k in range(groups):
                 total[k].addmm_(left[:, k].T, right[:, k])
             if self._with_bias:
                 totals[1].add_(left.sum((0, 1)))
+            del left, right
 
 
-def _lengths(vectors: Tensor) -> Tensor:
-    """Return norms along the last axis in doubles, rounded up: see the module."""
-    size = vectors.shape[-1]
-    if vectors.dtype != torch.float32 or size > _LONGEST:
-        return vectors.double().norm(dim=-1).add_(_LEAST)
-    norms = vectors.norm(dim=-1).double()
-    return norms.mul_(1 + (size + 2) * _SINGLE).add_(_LEAST_SINGLE)
+def _wide(values: Tensor) -> Tensor:
+    """Return values in single precision at least."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def _squares(vectors: Tensor) -> Tensor:
+    """Return squared norms along the last axis in doubles."""
+    if vectors.device.type == "cpu":
+        table = vectors.reshape(-1, vectors.shape[-1]).contiguous()
+        squares = torch.from_numpy(squares_of(table.numpy())).reshape(vectors.shape[:-1])
+    else:
+        squares = vectors.double().square_().sum(-1)
+    return squares.add_(_LEAST**2)
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
@@ -360,7 +396,8 @@ class ClippedSums:
     ) -> None:
         self.model, self._loss, self._clipping = model, loss, clipping
         self._shapes, self._records = shapes, records
-        self._known: dict[Any, _Form] = {}
+        self._known: dict[Any, tuple[set[str], int]] = {}
+        self._modules = list(model.modules())
         ends = np.cumsum([0, *map(math.prod, shapes.values())]).tolist()
         self._places = dict(zip(shapes, map(slice, ends, ends[1:]), strict=False))
         self.dimension: int = ends[-1]
@@ -494,29 +531,32 @@ class ClippedSums:
         """Return gradients of trained parameters, of a weight and its bias together if possible."""
         fixed = {name: each.detach() for name, each in values.items()}
         fixed.update(self.model.named_buffers())
-        trained = {name: fixed[name] for name in self._shapes}
-        booked, zeros, biases = self._sites(fixed, trained, inputs, targets)
-
-        def own(like: Tensor, shape: Sequence[int]) -> Tensor:
-            return like.expand(count, *shape).detach().requires_grad_()
-
-        apart = {k: own(each, each.shape) for k, each in trained.items() if k not in booked}
-        added = [
-            own(zero if bias is None else trained[bias], zero.shape)
-            for zero, bias in zip(zeros, biases, strict=True)
-        ]
-        biased = [bias is not None for bias in biases]
-        watch = Watch({name: trained[name] for name in booked}, biased)
-        with torch.enable_grad():
-            losses, a, _ = self._run(watch, fixed, apart, added, inputs, targets)
-            if watch.elsewhere or len(watch.sites) != len(added):
-                raise RuntimeError("model must use its parameters in the same way in each call.")
-            by = [*apart.values(), *added]
-            found = torch.autograd.grad(losses.sum(), by, allow_unused=True, materialize_grads=True)
-        uses = list(map(_Use, watch.sites, map(Tensor.detach, a), found[len(apart) :]))
-        parts: dict[Names, Any] = {
-            (name,): _Given(each) for name, each in zip(apart, found, strict=False)
+        booked, sites = self._booked(fixed, inputs, targets)
+        known = {name: fixed[name].requires_grad_() for name in booked}
+        apart = {
+            name: fixed[name].expand(count, *shape).detach().requires_grad_()
+            for name, shape in self._shapes.items()
+            if name not in booked
         }
+        watch = Watch(known)
+        with torch.enable_grad():
+            losses, a = self._run(watch, fixed, apart, inputs, targets)
+            if watch.elsewhere or len(watch.sites) != sites:
+                raise RuntimeError("model must use its parameters in the same way in each call.")
+            if watch.changed:
+                raise RuntimeError("model must not change the input of a layer in place.")
+            places = [place for place, _, _ in watch.outputs if place is not None]
+            by = [*apart.values(), *places]
+            found = torch.autograd.grad(losses.sum(), by, allow_unused=True)
+        parts: dict[Names, Any] = {
+            (name,): _Given(torch.zeros_like(each) if own is None else own)
+            for (name, each), own in zip(apart.items(), found, strict=False)
+        }
+        signals, uses = iter(found[len(apart) :]), []
+        for site, own, (place, zeros, axis) in zip(watch.sites, a, watch.outputs, strict=True):
+            signal = None if place is None else next(signals)
+            signal = zeros if signal is None else signal.reshape(zeros.shape)
+            uses.append(_Use(site, own.detach(), signal.movedim(axis, 0)))
         of_bias = {name: [use for use in uses if use.site.bias == name] for name in booked}
         for name in booked:
             of_weight, shape = [use for use in uses if use.site.weight == name], self._shapes[name]
@@ -528,39 +568,35 @@ class ClippedSums:
             elif of_weight:
                 parts[(name,)] = _Weight(of_weight, shape)
         parts.update({(name,): _Bias(uses) for name, uses in of_bias.items() if uses})
+        if self._clipping == "per-layer":
+            return parts
+        short = {
+            names: parts.pop(names)
+            for names, part in list(parts.items())
+            if isinstance(part, _Bias | _Given) and part.numbers <= _SHORT
+        }
+        if short:
+            parts[tuple(name for (name,) in short)] = _Together(list(short.values()))
         return parts
 
-    def _sites(
-        self, fixed: Mapping[str, Tensor], trained: Mapping[str, Tensor], inputs: Any, targets: Any
-    ) -> _Form:
-        """Return the parameters that are used only at sites, and zeros for the sites' outputs.
+    def _booked(
+        self, fixed: Mapping[str, Tensor], inputs: Any, targets: Any
+    ) -> tuple[set[str], int]:
+        """Return the parameters that are used only at sites, for records of this form.
 
-        The third result is the biases that take the zeros' places. Zeros are for one record, and
-        all three are known for records of the same form.
+        The second result is the number of sites.
         """
         leaves, form = tree_flatten((inputs, targets))
         shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)
-        key = (form, shapes, tuple(each.training for each in self.model.modules()))
+        key = (form, shapes, tuple(each.training for each in self._modules))
         if key not in self._known:
             first = tree_map(lambda each: each[:1], (inputs, targets))
-            seen = Watch(trained)
+            seen = Watch({name: fixed[name] for name in self._shapes})
             # The model's draws, as for dropout, do not depend on whether the sites are known.
             with torch.no_grad(), torch.random.fork_rng():
-                outputs = self._run(seen, fixed, {}, [], *first)[2]
+                self._run(seen, fixed, {}, *first)
             booked = booked_in(seen)
-            pairs = zip(seen.sites, outputs, strict=True)
-            kept = [(site, each) for site, each in pairs if site.weight in booked]
-            zeros = [
-                torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:])
-                for _, each in kept
-            ]
-            biases = [
-                site.bias
-                if site.is_added and site.bias in booked and fixed[site.bias].dtype == each.dtype
-                else None
-                for site, each in kept
-            ]
-            self._known = {key: (booked, zeros, biases)}
+            self._known = {key: (booked, sum(site.weight in booked for site in seen.sites))}
         return self._known[key]
 
     def _run(
@@ -568,23 +604,21 @@ class ClippedSums:
         watch: Watch,
         fixed: Mapping[str, Tensor],
         apart: Mapping[str, Tensor],
-        added: Sequence[Tensor],
         inputs: Any,
         targets: Any,
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Return losses, and inputs and outputs of all sites, a record at each place."""
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return losses, and inputs of all sites, a record at each place."""
         simple = self._loss is functional.cross_entropy and _are_classes(targets)
         loss = _cross_entropy if simple else self._loss
 
-        def one(apart: Any, added: Any, x: Any, y: Any) -> Any:
-            watch.added = added
+        def one(zero: Any, apart: Any, x: Any, y: Any) -> Any:
+            watch.begin(zero)
             x, y = tree_map(lambda each: each.unsqueeze(0), (x, y))
             keywords = x if isinstance(x, Mapping) else {}
             arguments = () if keywords else tuple(x) if isinstance(x, list | tuple) else (x,)
             with watch:
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
-            return loss(output, y).sum(), watch.inputs, watch.outputs
+            return loss(output, y).sum(), watch.inputs
 
-        mapped = vmap(one, randomness="different")
-        losses, a, outputs = mapped(dict(apart), list(added), inputs, targets)
-        return losses, a, outputs
+        zeros = torch.zeros(records_in(inputs, targets), device=next(iter(fixed.values())).device)
+        return vmap(one, randomness="different")(zeros, dict(apart), inputs, targets)  # type: ignore[no-any-return]

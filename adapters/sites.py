@@ -14,8 +14,10 @@ calls as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +26,9 @@ from dpcal.errors import needing
 with needing("torch"):
     import torch
     from torch import Tensor
+    from torch._C import _functorch as functorch
+    from torch._C._functorch import is_batchedtensor as _is_of_all
+    from torch.autograd.graph import get_gradient_edge
     from torch.nn import functional
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.overrides import TorchFunctionMode
@@ -38,7 +43,7 @@ class Site:
 
     ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` makes (m, T, groups,
     ..) of inputs. If the use is of ``rows``, ``right`` makes row numbers (m, T), and one row may be
-    left out. A bias that ``is_added`` is added to the output's last axis.
+    left out.
     """
 
     weight: str
@@ -47,56 +52,78 @@ class Site:
     right: Callable[[Tensor], Tensor]
     rows: bool = False
     left_out: int | None = None
-    is_added: bool = False
 
 
 class Watch(TorchFunctionMode):  # type: ignore[misc]
     """Sees each use of the parameters that it is given, by the identity of their tensors.
 
-    ``added`` has a tensor for the output of each site, by which a loss is differentiated. It takes
-    the place of a bias at the sites for which ``biased`` is true.
+    ``outputs`` has of each site's output for all records, within ``torch.vmap`` and after
+    :meth:`begin`: its place in the graph, or None; zeros; the axis of the records.
     """
 
-    def __init__(self, known: Mapping[str, Tensor], biased: Sequence[bool] = ()) -> None:
+    def __init__(self, known: Mapping[str, Tensor]) -> None:
         super().__init__()
         self._names = {id(each): name for name, each in known.items()}
-        self._biased = biased
-        self.added: Sequence[Tensor] = ()
+        self._zero: Tensor | None = None
+        self._held: list[tuple[Tensor, int]] = []
+        self._level = functorch.maybe_current_level()
         self.sites: list[Site] = []
         self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
+        self.outputs: list[tuple[Any, Tensor, int]] = []
         self.elsewhere: set[str] = set()
 
+    def begin(self, zero: Tensor) -> None:
+        """Begin a function that ``torch.vmap`` calls with a zero for each record."""
+        self._zero, self._level = zero, functorch.maybe_current_level()
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
         if func is functional.multi_head_attention_forward:
             with self:
                 return _opened(func)(*args, **kwargs)
         if func is functional.scaled_dot_product_attention and args[0].device.type == "cpu":
             return _attention(*args, **kwargs)
-        call = _mapped if func is functional.linear else func
         site = None
-        if func in _RULES:
+        # Within a transform of the model's own, gradients are not those of records.
+        if func in _RULES and functorch.maybe_current_level() == self._level:
+            kwargs = dict(kwargs)
             args = (*args, *(kwargs.pop(name) for name in ("input", "weight") if name in kwargs))
-            a, weight, *options = args
-            site = _RULES[func](self._named, a, weight, *options, **kwargs)
+            site = _RULES[func](self._named, *args, **kwargs)
         if site is None:
-            result = call(*args, **kwargs)
-            if any(isinstance(each, Tensor) for each in tree_leaves(result)):
-                self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
+            result = func(*args, **kwargs)
+            used = self._used((*args, *kwargs.values()) if kwargs else args)
+            if used and any(isinstance(each, Tensor) for each in tree_leaves(result)):
+                self.elsewhere.update(used)
             return result
-        if self.added:
-            place = len(self.sites)
-            added = self.added[place]
-            if site.left_out is not None:
-                added = added * (a != site.left_out).unsqueeze(-1)
-            result = call(a, weight) if self._biased[place] else call(*args, **kwargs)
-            result = result + added
-        else:
-            result = call(*args, **kwargs)
+        result = (_mapped if func is functional.linear else func)(*args, **kwargs)
         self.sites.append(site)
-        self.inputs.append(a)
-        self.outputs.append(result)
+        self.inputs.append(args[0])
+        if self._zero is None:
+            return result
+        held = functorch.get_unwrapped(args[0]) if _is_of_all(args[0]) else args[0]
+        self._held.append((held, held._version))
+        return self._placed(result, self._zero)
+
+    @property
+    def changed(self) -> bool:
+        """Whether a site's input was changed in place after its use."""
+        return any(each._version != version for each, version in self._held)
+
+    def _used(self, values: Any) -> list[str]:
+        """Return the names of the parameters that are in the arguments of a call."""
+        nested = [each for each in values if type(each) in (list, tuple, dict)]
+        flat = itertools.chain(values, tree_leaves(nested)) if nested else values
+        return [self._names[id(each)] for each in flat if id(each) in self._names]
+
+    def _placed(self, result: Tensor, zero: Tensor) -> Tensor:
+        """Keep a site's output, before the model may change it in place."""
+        if not _is_whole(result):
+            result = result + zero.to(result.dtype)
+        raw = functorch.get_unwrapped(result)
+        whole = raw if raw._base is None else raw._base
+        place = get_gradient_edge(whole) if whole.requires_grad else None
+        zeros = raw.new_zeros(()).expand(raw.shape)
+        self.outputs.append((place, zeros, functorch.maybe_get_bdim(result)))
         return result
 
     def _named(self, tensor: Any) -> str | None:
@@ -125,9 +152,23 @@ def _attention(
 
 
 def _mapped(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a linear map of a table: with more axes, vmap copies the weight for each position."""
-    table = functional.linear(a.reshape(-1, a.shape[-1]), weight, bias)
-    return table.reshape(*a.shape[:-1], len(weight))
+    """Return a linear map of all records at once, which is of the last axis only."""
+    if not _is_of_all(a):
+        return functional.linear(a, weight, bias)
+    raw = functorch.get_unwrapped(a).movedim(functorch.maybe_get_bdim(a), 0)
+    with torch._C._DisableFuncTorch():
+        result = functional.linear(raw, weight, bias)
+    return functorch._add_batch_dim(result, 0, functorch.maybe_get_level(a))
+
+
+def _is_whole(result: Tensor) -> bool:
+    """Whether a tensor is an operation's whole output for all records."""
+    if not _is_of_all(result):
+        return False
+    raw = functorch.get_unwrapped(result)
+    whole = raw if raw._base is None else raw._base
+    is_dense = whole.is_contiguous() and raw.is_contiguous()
+    return whole is raw or bool(is_dense and whole.numel() == raw.numel())
 
 
 Named = Callable[[Any], str | None]
@@ -136,21 +177,28 @@ Named = Callable[[Any], str | None]
 def _opened(func: Any) -> Any:
     """Return a function of ``torch.nn.functional`` for which a watch sees the inner calls only."""
     scope = {**func.__globals__, "has_torch_function": lambda _: False}
+    scope["_in_projection_packed"] = partial(_projected, scope["_in_projection_packed"])
     made = FunctionType(func.__code__, scope, func.__name__, func.__defaults__)
     made.__kwdefaults__ = func.__kwdefaults__
     return made
+
+
+def _projected(usual: Any, q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Any = None) -> Any:
+    """Return queries, keys and values of which gradients are not padded by zeros one by one."""
+    if not q is k is v:
+        return usual(q, k, v, w, b)
+    parts = functional.linear(q, w, b).unflatten(-1, (3, q.shape[-1])).unbind(-2)
+    return parts if q.shape[1] == 1 else tuple(each.contiguous() for each in parts)
 
 
 def _linear(named: Named, a: Tensor, weight: Tensor, bias: Any = None) -> Site | None:
     def left(s: Tensor) -> Tensor:
         return s.reshape(len(s), -1, s.shape[-1])
 
-    name, with_bias = named(weight), named(bias)
+    name = named(weight)
     if name is None:
         return None
-    return Site(
-        name, with_bias, left, lambda a: left(a).unsqueeze(2), is_added=with_bias is not None
-    )
+    return Site(name, named(bias), left, lambda a: left(a).unsqueeze(2))
 
 
 def _convolution(
@@ -184,7 +232,7 @@ def _convolution(
         found = a.flatten(1).index_select(1, places.flatten())
         return found.reshape(len(a), places.shape[1], groups, -1)
 
-    return Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT.contiguous(), right)
+    return Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT, right)
 
 
 def _embedding(

@@ -47,6 +47,22 @@ class Bare(nn.Module):
         )
 
 
+class Changed(nn.Module):
+    """Outputs of layers that are changed in place, the same for all, unused, or in a transform."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolve, self.places = nn.Conv1d(1, 4, 3, padding=1), nn.Embedding(5, 4)
+        self.layer, self.inner, self.unused, self.last = (nn.Linear(4, 4) for _ in range(4))
+
+    def forward(self, x):
+        hidden = self.convolve(x).relu_().mT + self.places(torch.arange(5))
+        hidden = self.layer(hidden).mul_(2).tanh_()
+        self.unused(hidden)
+        inner = vmap(self.inner)(hidden.flatten(0, 1)).view_as(hidden)
+        return self.last(hidden + inner).mean(1)
+
+
 class Mixing(nn.Linear):
     def forward(self, x):
         return super().forward(x - x.mean(0))
@@ -103,6 +119,7 @@ MODELS = {
     ),
     "tied": (Tied, words),
     "bare": (Bare, images(6)),
+    "changed": (Changed, images(1, 5)),
     "mixing": (lambda: Mixing(6, 3), images(6)),
     "bags": (
         lambda: nn.Sequential(nn.Embedding(9, 6), nn.Flatten(), nn.Linear(30, 3, bias=False)),
@@ -399,6 +416,9 @@ def test_what_cannot_be_summed_is_a_sentence():
     sums.dimension = 1 << 36
     with pytest.raises(ValueError, match="fewer parameters or positions, got 68719476736"):
         sums(x, y, dict(model.named_parameters()), C)
+    model.forward = lambda x: functional.linear(x, model.weight, model.bias) + x.add_(1).sum()
+    with pytest.raises(RuntimeError, match="must not change the input of a layer in place"):
+        sums_of(model, x, y)
 
 
 @pytest.mark.device
