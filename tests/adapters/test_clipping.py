@@ -162,7 +162,7 @@ def one_by_one(model, x, y):
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("numbers", [1 << 23, 3000], ids=["whole", "in blocks"])
+@pytest.mark.parametrize("numbers", [1 << 23, 12], ids=["whole", "in blocks"])
 def test_sums_are_those_of_gradients_of_single_records(name, numbers, monkeypatch):
     """Up to single precision, the bound's shortening and the last rounding."""
     monkeypatch.setattr(clipping, "_NUMBERS", numbers)
@@ -254,7 +254,7 @@ def test_sums_of_random_models_are_those_of_single_records(seeds, monkeypatch):
 @pytest.mark.parametrize("kind", ["per-layer", "automatic"])
 def test_other_ways_of_clipping_keep_the_bound(kind, monkeypatch):
     """They are what they say, and no record moves a sum by more than the bound."""
-    monkeypatch.setattr(clipping, "_NUMBERS", 300)
+    monkeypatch.setattr(clipping, "_NUMBERS", 12)
     torch.manual_seed(5)
     model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
     x, y = 9 * torch.randn(17, 6), torch.randint(0, 3, (17,))

@@ -165,7 +165,7 @@ def test_memory_that_ends_between_two_blocks_of_a_batch_leaves_it_open(monkeypat
     """Few records fit at a time: the third block fails, and then all are taken."""
     dataset, ends = task(n=40), []
     plan = planned(n=40, batch_size=30, steps=1, epsilon=1e5, delta=1e-3, max_norm=0.3)
-    monkeypatch.setattr(clipping, "_NUMBERS", 300)
+    monkeypatch.setattr(clipping, "_NUMBERS", 12)
     take, calls = ClippedSums._factors, []
 
     def factors(*given):
