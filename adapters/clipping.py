@@ -9,8 +9,8 @@ records is one matrix product. Any other use of a parameter takes gradients reco
 that parameter only.
 
 **Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss. So a record's loss
-depends on that record only, for every module. Linear maps alone are called with all records: they
-are of the last axis.
+depends on that record only, for every module. Linear maps and attention alone are called with all
+records: they are of the last axes.
 
 **One record moves the sum by at most the bound C.** A record adds its gradient times a factor, and
 the factor times the norm is at most C. Sums are in doubles, u = 2^-53, whatever the order of

@@ -27,7 +27,6 @@ with needing("torch"):
     import torch
     from torch import Tensor
     from torch._C import _functorch as functorch
-    from torch._C._functorch import is_batchedtensor as _is_of_all
     from torch.autograd.graph import get_gradient_edge
     from torch.nn import functional
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -143,8 +142,14 @@ def _attention(
 ) -> Tensor:
     """Return attention, computed by operations for which vmap has rules."""
     if attn_mask is None and not (dropout_p or is_causal or enable_gqa):
-        scale = query.shape[-1] ** -0.5 if scale is None else scale
-        return (query * scale @ key.mT).softmax(-1) @ value
+        factor = query.shape[-1] ** -0.5 if scale is None else scale
+
+        def weighted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return (q * factor @ k.mT).softmax(-1) @ v
+
+        if not all(map(_is_of_all, (query, key, value))):
+            return weighted(query, key, value)
+        return _at_once(weighted, query, key, value)
     with sdpa_kernel(SDPBackend.MATH):
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -152,13 +157,24 @@ def _attention(
 
 
 def _mapped(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return a linear map of all records at once, which is of the last axis only."""
+    """Return a linear map."""
     if not _is_of_all(a):
         return functional.linear(a, weight, bias)
-    raw = functorch.get_unwrapped(a).movedim(functorch.maybe_get_bdim(a), 0)
+    return _at_once(lambda raw: functional.linear(raw, weight, bias), a)
+
+
+def _is_of_all(values: Any) -> bool:
+    """Whether a tensor has a value for each record, and is in no transform of the model's own."""
+    is_batched = functorch.is_batchedtensor
+    return is_batched(values) and not is_batched(functorch.get_unwrapped(values))
+
+
+def _at_once(func: Callable[..., Tensor], *given: Tensor) -> Tensor:
+    """Call a function of the last axes with tensors of all records."""
+    raws = [functorch.get_unwrapped(a).movedim(functorch.maybe_get_bdim(a), 0) for a in given]
     with torch._C._DisableFuncTorch():
-        result = functional.linear(raw, weight, bias)
-    return functorch._add_batch_dim(result, 0, functorch.maybe_get_level(a))
+        result = func(*raws)
+    return functorch._add_batch_dim(result, 0, functorch.maybe_get_level(given[0]))
 
 
 def _is_whole(result: Tensor) -> bool:

@@ -59,7 +59,8 @@ class Changed(nn.Module):
         hidden = self.convolve(x).relu_().mT + self.places(torch.arange(5))
         hidden = self.layer(hidden).mul_(2).tanh_()
         self.unused(hidden)
-        inner = vmap(self.inner)(hidden.flatten(0, 1)).view_as(hidden)
+        attend = functional.scaled_dot_product_attention
+        inner = vmap(lambda each: attend(self.inner(each), each, each))(hidden)
         return self.last(hidden + inner).mean(1)
 
 
