@@ -476,8 +476,11 @@ class ClippedSums:
         }
         for first in range(0, count, size):
             some: Any = slice(first, first + size)
-            terms = [part[some] for part in parts.values()]
-            factors = self._factors(terms, limit, most)
+            terms, squares = [], []
+            for part in parts.values():
+                terms.append(part[some])
+                squares.append(terms[-1].squares())  # while the term is in the processor's cache
+            factors = self._factors(torch.stack(squares), limit, most)
             if not bool(factors.all()):
                 known = factors.all(0).nonzero().flatten()
                 if not len(known):
@@ -512,18 +515,17 @@ class ClippedSums:
             )
         return limit
 
-    def _factors(self, terms: list[_Term], limit: float, most: float) -> Tensor:
-        """Return the factors of each record's gradients, shape (terms, m)."""
-        squares = torch.stack([term.squares() for term in terms])
+    def _factors(self, squares: Tensor, limit: float, most: float) -> Tensor:
+        """Return the factors of each record's gradients, of the shape of squares: (terms, m)."""
         if self._clipping == "per-layer":  # squares of shares of the limit add up to its own
-            norms = squares.mul_(len(terms)).sqrt_()
+            norms = squares.mul_(len(squares)).sqrt_()
         else:
             norms = squares.sum(0, keepdim=True).sqrt_()
         if self._clipping == "automatic":
             norms, most = norms.add_(_STABLE), math.inf
         factors = (limit * (1 - _ROOM) / norms).clamp_max_(most)
         finite = norms.isfinite().all(0)
-        return torch.where(finite, factors, 0.0).expand(len(terms), -1)
+        return torch.where(finite, factors, 0.0).expand(len(squares), -1)
 
     def _gradients(
         self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int
