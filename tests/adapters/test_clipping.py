@@ -52,6 +52,10 @@ class Changed(nn.Module):
 
     def __init__(self):
         super().__init__()
+        self.nothing, self.attend = (
+            nn.Parameter(torch.ones(3)),
+            nn.MultiheadAttention(4, 2, batch_first=True),
+        )
         self.convolve, self.places = nn.Conv1d(1, 4, 3, padding=1), nn.Embedding(5, 4)
         self.layer, self.inner, self.unused, self.last = (nn.Linear(4, 4) for _ in range(4))
 
@@ -59,6 +63,7 @@ class Changed(nn.Module):
         hidden = self.convolve(x).relu_().mT + self.places(torch.arange(5))
         hidden = self.layer(hidden).mul_(2).tanh_()
         self.unused(hidden)
+        hidden = self.attend(hidden, 2 * hidden, hidden, need_weights=False)[0]
         attend = functional.scaled_dot_product_attention
         inner = vmap(lambda each: attend(self.inner(each), each, each))(hidden)
         return self.last(hidden + inner).mean(1)
@@ -76,7 +81,8 @@ class Text(nn.Module):
         self.layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
 
     def forward(self, ids, mask):
-        return self.out(self.layer(self.words(ids), src_key_padding_mask=mask)[:, 0])
+        both, mask = (torch.cat([each, each.flip(1)]) for each in (self.words(ids), mask))
+        return self.out(self.layer(both, src_key_padding_mask=mask)[:1, 0])
 
 
 def images(*shape):
@@ -420,6 +426,21 @@ def test_what_cannot_be_summed_is_a_sentence():
     model.forward = lambda x: functional.linear(x, model.weight, model.bias) + x.add_(1).sum()
     with pytest.raises(RuntimeError, match="must not change the input of a layer in place"):
         sums_of(model, x, y)
+    model = nn.Sequential(nn.Linear(6, 3))
+    sums, _ = sums_of(model, x, y)
+    model.forward = lambda x: model[0](model[0](x).repeat(1, 2))
+    with pytest.raises(RuntimeError, match="must use its parameters in the same way in each call"):
+        sums(x, y, dict(model.named_parameters()), C)
+
+
+def test_blocks_have_few_products_in_each_number():
+    """A gradient that is formed counts once; products count at each of their positions."""
+    for width, positions in ((6, 1), (300, 3)):
+        model = nn.Linear(width, width)
+        shapes = {name: tuple(each.shape) for name, each in model.named_parameters()}
+        sums = ClippedSums(model, shapes, lambda out, _: out.square().sum(), records=1 << 10)
+        given = torch.randn(4, 3, width), torch.zeros(4), dict(model.named_parameters())
+        assert sums._gradients(*given, 4)["weight",].positions == positions
 
 
 @pytest.mark.device
