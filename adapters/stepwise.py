@@ -33,7 +33,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
-from dpcal.optim.boundary import observers
+from dpcal.optim.boundary.noise import present
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
@@ -109,7 +109,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         self._check_kind(plan)
         objective = Elsewhere(plan.n, validate.count(dimension=dimension))
         if streams is None:
-            streams = observers.present().streams(seed, plan, objective.digest)
+            streams = present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger)
         self._elsewhere = objective
         self._begin()

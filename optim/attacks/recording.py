@@ -31,8 +31,7 @@ from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.observers import Chooser, Observer, observing
+from dpcal.optim.boundary.noise import Chooser, Mechanism, Observer, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of

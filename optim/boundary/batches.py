@@ -116,8 +116,6 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, for which the plan may have a public number.
-    parts
-        The partitions of the plan's disjoint queries; new ones when omitted.
     everyone
         Returns the row numbers of all n records, as the objective takes them.
     """
@@ -129,12 +127,11 @@ class Batches:
         streams: Streams,
         *,
         n: int,
-        parts: Parts | None = None,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
         self._n, self._all = n, everyone
-        self.parts = Parts(plan, streams) if parts is None else parts
+        self.parts = Parts(plan, streams)
 
     @cached_property
     def _everyone(self) -> Rows:

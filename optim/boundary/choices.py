@@ -36,10 +36,9 @@ from dpcal._internal import validate
 from dpcal._internal.precision import workprec
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
-from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
 from dpcal.optim.boundary.ledger import Admits
-from dpcal.optim.boundary.noise import check_distance
+from dpcal.optim.boundary.noise import check_distance, present, seen
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
@@ -113,9 +112,9 @@ class PrivateChoices(Admits):
         self._known: Any = known
         if known is None and not self._placed:
             self._known = np.ones(len(records), dtype=bool)
-        self._streams = observers.present().streams(seed, plan, self._digest)
+        self._streams = present().streams(seed, plan, self._digest)
         self._begin_ledger(plan)
-        self._answer = observers.seen().choosing(plan, self.ledger)
+        self._answer = seen().choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
         self._lock = Lock()
         self._owed = budget.owed(plan)

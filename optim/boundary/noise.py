@@ -19,7 +19,12 @@ Gaussian noise that the plan accounts for
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,9 +35,10 @@ from dpcal._ext.sums import MOST_RECORDS, Sums, grid_step, in_units, whole_norm
 from dpcal._internal import annexes, validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
-from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
+from dpcal.errors import NonFiniteAnswer, UnobservedOracle, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, table_of
-from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import gradients, losses
@@ -42,9 +48,20 @@ if TYPE_CHECKING:
 
     Steps: TypeAlias = Pass | LastIterate
 
-__all__ = ["Mechanism", "check_distance", "numbers_in"]
+__all__ = [
+    "Chooser",
+    "Mechanism",
+    "Observer",
+    "check_distance",
+    "numbers_in",
+    "observed",
+    "observing",
+    "present",
+    "seen",
+]
 
 Integers = NDArray[np.int64]
+Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 
 # Least delta over the distance of noise from its law: a millionth of delta is left out of account.
 _MARGIN = 2.0**20
@@ -79,24 +96,23 @@ class Mechanism:
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._streams, self._dimension = streams, dimension
         self._sums: dict[float, Sums] = {}
+        self._digits: dict[str, int] = {}
+        self.fused, drawn = True, 0
+        if plan.n > MOST_RECORDS:
+            raise UnsupportedEvent(f"sums are of at most 2^29 records, got n={plan.n}.")
         for query in plan.queries:
             if query.kind in CHOICES:
                 raise UnsupportedEvent(
                     "an oracle is for sums and scores, and PrivateChoices is for choices, got "
                     f"query {query.name!r} with kind {query.kind!r}."
                 )
-        if plan.n > MOST_RECORDS:
-            raise UnsupportedEvent(f"sums are of at most 2^29 records, got n={plan.n}.")
-        multipliers = [query.noise_multiplier for query in plan.queries]
-        for multiplier in (min(multipliers), max(multipliers)):
-            validate.within(_NARROWEST, _WIDEST, noise_multiplier=multiplier)
-        self.fused = min(multipliers) / grid_step(1.0) >= LEAST
-        self._digits = {
-            query.name: annexes.grid_of(query, dimension).digits
-            for query in plan.queries
-            if query.correlation is not None
-        }
-        check_distance(plan, sum(query.count * _drawn(query, dimension) for query in plan.queries))
+            noise = validate.within(_NARROWEST, _WIDEST, noise_multiplier=query.noise_multiplier)
+            self.fused &= noise / grid_step(1.0) >= LEAST
+            if query.correlation is not None:
+                self._digits[query.name] = annexes.grid_of(query, dimension).digits
+            steps = 1 if query.descent is None else query.descent.steps
+            drawn += query.count * steps * numbers_in(query, dimension)
+        check_distance(plan, drawn)
 
     def compiled_sums(self, noise_multiplier: float) -> Sums:
         """Return the mechanism's sums and noise for compiled code."""
@@ -199,12 +215,6 @@ def numbers_in(query: Query, dimension: int) -> int:
     return 1 if query.kind in _SINGLE else dimension
 
 
-def _drawn(query: Query, dimension: int) -> int:
-    """Return how many numbers of an answer and its steps have noise."""
-    steps = 1 if query.descent is None else query.descent.steps
-    return steps * numbers_in(query, dimension)
-
-
 def check_distance(plan: Plan, numbers: float) -> None:
     """Refuse a plan unless its delta is large next to the distance of its noise from the law.
 
@@ -224,3 +234,97 @@ def check_distance(plan: Plan, numbers: float) -> None:
 def _distance() -> float:
     """Base-2 logarithm of the distance of one number's law, for the widest noise."""
     return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation
+
+
+class Observer:
+    """Receives every oracle that is opened, and changes nothing; subclasses see its answers.
+
+    An observer sees sums without noise, which reveal single records. An observer runs in the
+    process that holds the records, for their owner. Its observations must not be released.
+    :mod:`dpcal.optim.attacks` records and replays whole runs with it.
+
+    >>> from dpcal.calibrate import Plan, Query
+    >>> from dpcal.optim import Logistic, PrivateOracle
+    >>> query = Query(name="gradient", kind="gradient", sampler="full",
+    ...               max_norm=1.0, noise_multiplier=2.0, count=1)
+    >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=3.0, delta=1e-6)
+    >>> class Counter(Observer):
+    ...     opened = 0
+    ...     def watched(self, mechanism, plan, ledger):
+    ...         self.opened += 1
+    ...         return mechanism
+    >>> counter = Counter()
+    >>> with observing(counter):
+    ...     oracle = PrivateOracle(Logistic([[0.0], [1.0]], [0, 1], classes=[0, 1]), plan)
+    >>> counter.opened
+    1
+    """
+
+    def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
+        """Return the random streams of an oracle that is about to be opened."""
+        return Streams(seed, plan, digest)
+
+    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
+        """Return the mechanism that the oracle uses in place of its own."""
+        return mechanism
+
+    def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
+        """Return the function that answers for an oracle that chooses among candidates."""
+        return lambda query, at, scores, choose: choose()
+
+
+_NOBODY = Observer()
+_OBSERVER: ContextVar[Observer] = ContextVar("observer", default=_NOBODY)
+
+# Observations that go on, each with its process and the number of oracles that it missed.
+_MISSED: dict[tuple[int, object], int] = {}
+_LOCK = Lock()
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Let ``observer`` watch every oracle that is opened inside, in this thread's context.
+
+    UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in
+    another thread, which may or may not belong to the code inside.
+    """
+    token = os.getpid(), object()
+    before = _OBSERVER.set(observer)
+    with _LOCK:
+        _MISSED[token] = 0
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(before)
+        with _LOCK:
+            missed = _MISSED.pop(token)
+    if missed:
+        raise UnobservedOracle(
+            f"{missed} oracles were opened in other threads: nobody saw what they answered. Start "
+            "the threads of a run with contextvars.copy_context().run, and let the process do "
+            "nothing else meanwhile."
+        )
+
+
+def present() -> Observer:
+    """Return the observer of this context, for an oracle that is about to be opened."""
+    return _OBSERVER.get()
+
+
+def seen() -> Observer:
+    """Return the observer of an oracle that is opened; refuse one that its observer cannot see."""
+    observer = _OBSERVER.get()
+    with _LOCK:
+        for token in _MISSED:
+            if token[0] != os.getpid():
+                raise UnobservedOracle(
+                    "an oracle cannot be observed in a forked process: let the run that is "
+                    "attacked work in threads."
+                )
+            _MISSED[token] += observer is _NOBODY
+    return observer
+
+
+def observed() -> bool:
+    """Return whether an observer watches the oracles that are opened here: they release nothing."""
+    return _OBSERVER.get() is not _NOBODY

@@ -27,9 +27,9 @@ import math
 import numpy as np
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
-from dpcal.optim.driver import walk_of
+from dpcal.optim.driver import step_size, walk_of
 from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
 __all__ = ["spiderboost"]
 

@@ -29,11 +29,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Store, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer, Store, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.gauss_psgd import ESCAPING, SecondOrderResult, Settings, walked
 from dpcal.optim.silos import Silo, SiloOracle

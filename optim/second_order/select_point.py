@@ -30,11 +30,11 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number, numbers as numbers_of
-from dpcal.optim.algorithms import Optimizer, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 from dpcal.optim.second_order.oracle import SecondOrderOracle

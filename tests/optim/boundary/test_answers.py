@@ -44,7 +44,7 @@ from dpcal.optim.attacks.recording import without
 from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run, walk_of
-from dpcal.optim.first_order.descent import descend
+from dpcal.optim.first_order.dpsgd import descend
 
 SAMPLINGS = pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
 SIZES = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}
