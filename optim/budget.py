@@ -195,8 +195,9 @@ class Budget(HasAccount, Spender):
         if self.book is not None:
             self._check_process()
             if isinstance(run, Charge):
-                about = {"delta": run.delta, "neighboring_relation": run.neighboring_relation}
-                run = replace(run, epsilon=epsilon_of(run.event, **about).upper)
+                relation = run.neighboring_relation
+                alone = epsilon_of(run.event, delta=run.delta, neighboring_relation=relation)
+                run = replace(run, epsilon=alone.upper)
             self.book.charge(run)
             return
         with _LOCK:

@@ -209,14 +209,9 @@ class Watched:
         self._number, self._ledger = number, ledger
         self._due: Sum | None = None
 
-    def gradient_sum(self, *about: Any) -> Any:
+    def whole(self, found: Contributions, bound: float, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        kind = "gradient difference" if len(about) > 4 else "gradient"
-        return self._summed(kind, self._inner.gradient_sum, *about)
-
-    def loss_sum(self, *about: Any) -> Any:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._summed("scalar", self._inner.loss_sum, *about)
+        return self._noted(bound, self._inner.whole(found, bound), *about)
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
@@ -228,7 +223,7 @@ class Watched:
     def mean_iterate(self, one_pass: Any, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
-        return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
+        return self._noted(one_pass.bound, total, "one pass", objective, (w,), rows)
 
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Any = None, **how: Any
@@ -241,12 +236,8 @@ class Watched:
         release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row, **how)
         return self._recorder.take(due, query, release, **about).mean.copy()
 
-    def _summed(self, kind: str, taken: Callable[..., Any], objective: Any, *about: Any) -> Any:
-        *at, rows, bound = about
-        return self._noted(kind, objective, tuple(at), rows, bound, taken(objective, *about))
-
     def _noted(
-        self, kind: str, objective: Objective, at: Any, rows: Rows, bound: float, total: Any
+        self, bound: float, total: Any, kind: str, objective: Objective, at: Any, rows: Rows
     ) -> Any:
         due, found, entries = self._due, self.values(total, bound), self._ledger.answers
         if due is not None:

@@ -9,9 +9,10 @@ Gaussian noise that the plan accounts for
 (:meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`).
 
 >>> from dpcal.optim import FromGradients
+>>> from dpcal.optim.objectives.contributions import gradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
 >>> objective = FromGradients(lambda w, rows: table[rows], n=3, dimension=2)
->>> total = Mechanism.gradient_sum(objective, np.zeros(2), np.array([0, 1]), 1.0)
+>>> total = Mechanism.whole(gradients(objective, np.array([0, 1]), np.zeros(2)), 1.0)
 >>> Mechanism.values(total, 1.0).round(4).tolist()
 [0.9, 1.2]
 """
@@ -41,7 +42,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import gradients, losses
+from dpcal.optim.objectives.contributions import Contributions
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.sealed import LastIterate, Pass
@@ -79,9 +80,8 @@ _FARTHEST = 2.0**60
 class Mechanism:
     """Sums clipped contributions and adds noise; totals are whole numbers of grid steps.
 
-    The sums take an objective, parameters of shape (dimension,), row numbers in [0, n), and the
-    bound > 0 on the size of each record's contribution. A contribution that is not finite counts as
-    zero.
+    A bound > 0 is on the size of each record's contribution. A contribution that is not finite
+    counts as zero.
 
     UnsupportedEvent is raised for choices, which this oracle does not make; if a sum has more
     records than whole numbers can hold; if correlated noise has no grid (see
@@ -126,18 +126,13 @@ class Mechanism:
         return found
 
     @staticmethod
-    def gradient_sum(objective: Objective, *about: Any) -> Integers:
-        """Return the sum of gradients at w, or at w minus at v, each clipped to a bound.
+    def whole(found: Contributions, bound: float, *about: Any) -> Integers:
+        """Return the sum of contributions, each clipped to a bound.
 
-        ``about`` is w, or w and v, row numbers, and the bound.
+        ``about`` describes them to an observer: the kind of the sum, the objective, the parameters
+        and the row numbers.
         """
-        *at, rows, bound = about
-        return gradients(objective, rows, *at).whole(bound)
-
-    @staticmethod
-    def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum over ``rows`` of losses, each clipped to [-bound, bound], shape (1,)."""
-        return losses(objective, rows, w).whole(bound)
+        return found.whole(bound)
 
     @staticmethod
     def norm(total: Integers, offset: Vector, bound: float) -> Integers:

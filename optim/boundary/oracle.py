@@ -72,7 +72,7 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
-from dpcal.optim.objectives.contributions import kernel_of
+from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
@@ -477,9 +477,12 @@ class PrivateOracle(Admits):
 
     def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
+        objective, kind = self.objective, "gradient difference" if v else "gradient"
         if query.kind == "scalar":
-            return self._mechanism.loss_sum(self.objective, w, rows, bound)
-        total = self._mechanism.gradient_sum(self.objective, w, *v, rows, bound)
+            kind, found = "scalar", losses(objective, rows, w)
+        else:
+            found = gradients(objective, rows, w, *v)
+        total = self._mechanism.whole(found, bound, kind, objective, (w, *v), rows)
         if query.kind == "gradient norm":
             offset = query.expected_batch_size(self.plan.n) * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)
