@@ -211,7 +211,18 @@ class Watched:
 
     def whole(self, found: Contributions, bound: float, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._noted(bound, self._inner.whole(found, bound), *about)
+        (kind, objective, at, rows), total = about, self._inner.whole(found, bound)
+        due, value, entries = self._due, self.values(total, bound), self._ledger.answers
+        if due is not None:
+            pieces = due.objective is objective and getattr(objective, "in_pieces", False)
+            if pieces and due.entries == entries:
+                joined = np.concatenate([due.rows, rows])
+                self._due = replace(due, rows=joined, total=due.total + value)
+                return total
+            self._recorder.tape.bare.append(due)
+        at = tuple(w.copy() for w in at)
+        self._due = Sum(kind, at, rows.copy(), bound, value, entries, objective)
+        return total
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
@@ -219,11 +230,6 @@ class Watched:
         if self._due is not None:
             self._due = replace(self._due, kind="gradient norm", total=self.values(norm, bound))
         return norm
-
-    def mean_iterate(self, one_pass: Any, objective: Objective, w: Vector, rows: Rows) -> Any:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.mean_iterate(one_pass, objective, w, rows)
-        return self._noted(one_pass.bound, total, "one pass", objective, (w,), rows)
 
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Any = None, **how: Any
@@ -235,21 +241,6 @@ class Watched:
         about = {"oracle": self._number, "size": size, "row": kept, "scale": bound}
         release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row, **how)
         return self._recorder.take(due, query, release, **about).mean.copy()
-
-    def _noted(
-        self, bound: float, total: Any, kind: str, objective: Objective, at: Any, rows: Rows
-    ) -> Any:
-        due, found, entries = self._due, self.values(total, bound), self._ledger.answers
-        if due is not None:
-            pieces = due.objective is objective and getattr(objective, "in_pieces", False)
-            if pieces and due.entries == entries:
-                joined = np.concatenate([due.rows, rows])
-                self._due = replace(due, rows=joined, total=due.total + found)
-                return total
-            self._recorder.tape.bare.append(due)
-        at = tuple(w.copy() for w in at)
-        self._due = Sum(kind, at, rows.copy(), bound, found, entries, objective)
-        return total
 
 
 _SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")

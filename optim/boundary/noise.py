@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +40,8 @@ from dpcal.errors import NonFiniteAnswer, UnobservedOracle, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, table_of
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.objectives.arrays import Rows, Vector
-from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Contributions
-
-if TYPE_CHECKING:
-    from dpcal.optim.boundary.sealed import LastIterate, Pass
-
-    Steps: TypeAlias = Pass | LastIterate
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.contributions import Asked, Contributions
 
 __all__ = [
     "Chooser",
@@ -58,6 +52,7 @@ __all__ = [
     "observed",
     "observing",
     "present",
+    "rounded",
     "seen",
 ]
 
@@ -153,12 +148,6 @@ class Mechanism:
         return np.array([whole_norm(total, steps)], dtype=np.int64)
 
     @staticmethod
-    def mean_iterate(one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Integers:
-        """Return the mean iterate of a pass over ``rows``, which was shortened for rounding it."""
-        mean = one_pass.mean_iterate(objective, w, rows)
-        return np.rint(mean / grid_step(one_pass.bound)).astype(np.int64)
-
-    @staticmethod
     def values(total: Integers, bound: float) -> Vector:
         """Return a total in the units of the answer, as a copy in doubles."""
         return np.multiply(total, grid_step(bound), dtype=np.float64)
@@ -201,6 +190,15 @@ class Mechanism:
         """Add the query's independent noise to a total; see :meth:`noisy_mean`."""
         sigma = query.noise_multiplier * (moved or bound / grid_step(bound))
         DiscreteNormals.covering(sigma, self._streams.noise).add(total)
+
+
+def rounded(mean: Vector) -> Asked:
+    """Return a mean as a mechanism takes it; the steps to it were shortened for its rounding."""
+
+    def whole(bound: float) -> Any:
+        return np.rint(mean / grid_step(bound)).astype(np.int64)
+
+    return Asked(len(mean), whole, whole)
 
 
 def numbers_in(query: Query, dimension: int) -> int:

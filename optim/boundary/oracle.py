@@ -67,7 +67,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary.batches import Batches, Parts
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.boundary.noise import Mechanism, present, seen
+from dpcal.optim.boundary.noise import Mechanism, present, rounded, seen
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -368,8 +368,10 @@ class PrivateOracle(Admits):
         def made() -> Vector:
             rows = self._batches.sample(asked)
             with np.errstate(all="ignore"):
-                mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
-            return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
+                mean = rounded(one_pass.mean_iterate(self.objective, w, rows))
+                what = asked.kind, self.objective, (w,), rows
+                total = self._mechanism.whole(mean, asked.max_norm, *what)
+            return self._mechanism.noisy_mean(total, asked, asked.max_norm, size=1.0)
 
         toward = np.zeros_like(w) if center is None else center
         return self._given(asked, (w, toward, np.array([learning_rate, strength, radius])), made)
