@@ -28,11 +28,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._ext.loops import Steps
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, warn_caller
-from dpcal.optim.boundary.oracle import CompiledWalk, Oracle, PrivateOracle
+from dpcal.optim.boundary.oracle import Oracle, Walk
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.result import Result, Trace
 
@@ -42,10 +41,8 @@ __all__ = [
     "Progress",
     "Run",
     "RunOver",
-    "Walk",
     "check_callback",
     "step_size",
-    "walk_of",
     "warn_of_noise",
     "worth",
     "written",
@@ -314,7 +311,7 @@ class Run(AbstractContextManager["Run"]):
             return {"radius": self.radius}
         return {"project": self._projected}
 
-    def follow(self, walk: Walk | CompiledWalk, moves: int, *, heard: Query | None = None) -> None:
+    def follow(self, walk: Walk, moves: int, *, heard: Query | None = None) -> None:
         """Make up to ``until_noted`` moves of a walk from the run's iterate.
 
         The answer of the first one is heard as :meth:`hear` does, if its query is given.
@@ -423,44 +420,6 @@ class Run(AbstractContextManager["Run"]):
             self._message = (
                 f"stopped by the callback after {self.step} of {self._steps} planned steps"
             )
-
-
-class Walk(Steps):
-    """Steps over the answers of any oracle, one at a time; ``how`` is as for :class:`Steps`.
-
-    ``refresh`` and ``difference`` are names of its queries of kinds ``"gradient"`` and ``"gradient
-    difference"``, not adaptive; the latter None where every gradient is fresh.
-    """
-
-    def __init__(
-        self, oracle: Oracle, w: Vector, refresh: str, difference: str | None = None, **how: Any
-    ) -> None:
-        def fresh(w: Vector) -> Vector:
-            return oracle.gradient(w, refresh)
-
-        def change(w: Vector, v: Vector) -> Vector:
-            return oracle.difference(w, v, str(difference))
-
-        super().__init__(fresh, None if difference is None else change, w, **how)
-
-    def take(self, steps: int = 1) -> bool:
-        """Take a step; return False where the next iterate would not be finite."""
-        return super().take(min(steps, 1)) == 1
-
-
-def walk_of(
-    oracle: Oracle, w: Vector, refresh: str, difference: str | None = None, **how: Any
-) -> Walk | CompiledWalk:
-    """Return a walk from ``w``, with many steps at once where the oracle has compiled answers.
-
-    Its ledger has an entry before a record is read; ``how`` is as for :class:`Steps`.
-    """
-    if isinstance(oracle, PrivateOracle):
-        names = [refresh] if difference is None else [refresh, difference]
-        compiled = oracle._walk(w, *names, **how)
-        if compiled is not None:
-            return compiled
-    return Walk(oracle, w, refresh, difference, **how)
 
 
 def written(oracle: Oracle) -> None:

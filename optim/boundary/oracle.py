@@ -77,7 +77,7 @@ from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["CompiledWalk", "Oracle", "PrivateOracle"]
+__all__ = ["Oracle", "PrivateOracle", "Walk"]
 
 # In units of a gradient: below it a proportional query answers 0, as noise could round to zero.
 NEGLIGIBLE = 1e-290
@@ -503,50 +503,58 @@ class PrivateOracle(Admits):
         size = query.expected_batch_size(self.plan.n)
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
-    def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
-        """Return a walk along answers to two queries in compiled code.
+    def _compiled(self, *names: str) -> list[tuple[Query, Slot]]:
+        """Return queries with their answers in compiled code, for many answers in a row.
 
-        The result is None unless both queries are not adaptive, draw a fresh batch for each answer,
-        and have independent noise.
+        The list is empty unless all of them are not adaptive, draw a fresh batch for each answer,
+        and have independent noise; and where the run has a file.
         """
-        queries = [self._queries[name] for name in names if name in self._queries]
-        kinds = [query.kind for query in queries]
-        if self._kept is not None or kinds != ["gradient", "gradient difference"][: len(names)]:
-            return None
-        if any(query.budget is not None or not _draws(query) for query in queries):
-            return None
-        slots = [slot for slot in map(self._slot, queries) if slot is not None]
-        if len(slots) < len(names):
-            return None
-        return CompiledWalk(self, queries, slots, w, **how)
+        found: list[tuple[Query, Slot]] = []
+        for name, kind in zip(names, _COMPILED, strict=False):
+            query = self._queries.get(name)
+            if self._kept is None and query and query.kind == kind and query.budget is None:
+                slot = self._slot(query) if _draws(query) else None
+                found += [] if slot is None else [(query, slot)]
+        return found if len(found) == len(names) else []
 
 
-class CompiledWalk(Steps):
-    """Steps over compiled answers, many at once: a part of the boundary.
+class Walk(Steps):
+    """Steps over answers of an oracle: many at once where the oracle has compiled answers.
 
-    ``slots`` are the compiled answers of the queries; ``how`` is as for :class:`Steps`.
+    The ledger has an entry before a record is read. ``refresh`` and ``difference`` are names of
+    queries of kinds ``"gradient"`` and ``"gradient difference"``, not adaptive; the latter None
+    where every gradient is fresh. ``how`` is as for :class:`Steps`.
     """
 
     def __init__(
         self,
-        oracle: PrivateOracle,
-        queries: list[Query],
-        slots: list[Slot],
+        oracle: Oracle,
         w: Vector,
+        refresh: str,
+        difference: str | None = None,
         *,
         period: int = 1,
         **how: Any,
     ) -> None:
-        difference = slots[1] if len(slots) > 1 else None
-        super().__init__(slots[0], difference, w, period=period, **how)
-        self._oracle, self._queries = oracle, queries
-        self._period = 1 if difference is None else period
+        def fresh(w: Vector) -> Vector:
+            return oracle.gradient(w, refresh)
+
+        def change(w: Vector, v: Vector) -> Vector:
+            return oracle.difference(w, v, str(difference))
+
+        names = [refresh] if difference is None else [refresh, difference]
+        self._oracle, self._period = oracle, 1 if difference is None else period
+        self.compiled = oracle._compiled(*names) if isinstance(oracle, PrivateOracle) else []
+        asked: list[Any] = [slot for _, slot in self.compiled] or [fresh, change][: len(names)]
+        super().__init__(asked[0], asked[1] if asked[1:] else None, w, period=period, **how)
 
     def take(self, steps: int = 1) -> bool:
         """Take up to ``steps`` steps; return False where the next iterate would not be finite.
 
         The ledger holds all of these steps before the first is taken.
         """
+        if not (self.compiled and isinstance(self._oracle, PrivateOracle)):
+            return super().take(min(steps, 1)) == 1
         steps = min(steps, MOST) if steps >= FEWEST else 1
         self._oracle._check_process()
         with self._oracle._lock:
@@ -556,7 +564,7 @@ class CompiledWalk(Steps):
     def _due(self, first: int, steps: int) -> Iterator[tuple[Query, int]]:
         """Yield the answers of these steps in order, consecutive ones to a query together."""
         for later, alike in groupby(range(first, first + steps), lambda t: t % self._period > 0):
-            yield self._queries[later], len(list(alike))
+            yield self.compiled[later][0], len(list(alike))
 
 
 def _check_unit(objective: Objective, plan: Plan) -> None:

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from dpcal._internal import validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Query
-from dpcal.optim.driver import Run, walk_of
+from dpcal.optim.boundary.oracle import Walk
+from dpcal.optim.driver import Run
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
 __all__ = ["OUTPUTS", "default_steps", "descend", "dpsgd", "regret_rate"]
@@ -135,7 +136,7 @@ def descend(
     start = {"uniform": 0, "tail": steps // 2, "linear": 0}.get(output, steps)
     drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
     tells = output == "last" and asked.sampler in ("full", "poisson") and asked.correlation is None
-    walk = walk_of(
+    walk = Walk(
         run.oracle,
         run.w,
         query,

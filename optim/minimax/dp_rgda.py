@@ -41,8 +41,8 @@ from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.oracle import Oracle
-from dpcal.optim.driver import walk_of, worth
+from dpcal.optim.boundary.oracle import Oracle, Walk
+from dpcal.optim.driver import worth
 from dpcal.optim.minimax.blocks import Anchor, Blocks, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
@@ -112,7 +112,7 @@ class Tracker:
         self.y = self._dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
         # The first of the K + 1 answers is the refresh, so no step leads to a second one.
-        self._walk = walk_of(
+        self._walk = Walk(
             oracle,
             np.concatenate([x, self.y]),
             "refresh",
