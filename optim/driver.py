@@ -259,10 +259,13 @@ class Run(AbstractContextManager["Run"]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         """Stop the run, with the ledger as it is, where an answer is not finite."""
-        if not isinstance(error, NonFiniteAnswer):
-            return False
+        if isinstance(error, NonFiniteAnswer):
+            self.fail(error)
+        return isinstance(error, NonFiniteAnswer)
+
+    def fail(self, error: NonFiniteAnswer) -> None:
+        """Stop the run because an answer is not finite."""
         self.stop(f"stopped after {self.step} of {self._steps} planned steps: {error}")
-        return True
 
     @property
     def going(self) -> bool:

@@ -41,16 +41,15 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
-from contextvars import ContextVar
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
 from dpcal import calibrate, optim
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import DpcalError
+from dpcal.errors import DpcalError, NonFiniteAnswer
 from dpcal.optim import boundary
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import Oracle, PrivateOracle
@@ -78,8 +77,8 @@ __all__ = [
     "check_answers",
     "check_plan",
     "find",
-    "keeps_ledger",
     "known",
+    "ledger_kept",
     "oracle_of",
     "planned",
     "read",
@@ -88,12 +87,9 @@ __all__ = [
     "run",
 ]
 
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _GROUP = "dpcal.optimizers"
-
-_ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle
@@ -381,7 +377,8 @@ class Begin:
         )
         warn_of_noise(plan, objective.dimension)
         run.oracle = oracle_of(objective, plan, given["seed"], given["store"], given["store_every"])
-        self.run = self.running.enter_context(run)
+        self.running.enter_context(ledger_kept(run.oracle))
+        self.run = run
         return run
 
 
@@ -452,46 +449,41 @@ _SEE_ALSO = """See Also
 dpcal.optim.run : Documents the other keywords, the result and the errors."""
 
 
-def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Add the ledger of all releases to the errors that leave an optimizer."""
-
-    @functools.wraps(optimizer)
-    def run(*args: _P.args, **options: _P.kwargs) -> _T:
-        asked: list[Oracle] = []
-        before = _ASKED.set(asked)
-        try:
-            return optimizer(*args, **options)
-        except BaseException as error:
-            if asked and released(error) is None:
-                vars(error)["ledger"] = asked[0].ledger.frozen()
-                # The error may show answers: write them first, and raise it even if this fails.
-                with suppress(OSError, ValueError, sqlite3.Error, DpcalError):
-                    written(asked[0])
-                    vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger).frozen()
-            raise
-        finally:
-            _ASKED.reset(before)
-
-    return run
+@contextmanager
+def ledger_kept(oracle: Oracle) -> Iterator[None]:
+    """Add the ledger of all of an oracle's releases to an error that leaves."""
+    try:
+        yield
+    except BaseException as error:
+        if released(error) is None:
+            vars(error)["ledger"] = oracle.ledger.frozen()
+            # The error may show answers: write them first, and raise it even if this fails.
+            with suppress(OSError, ValueError, sqlite3.Error, DpcalError):
+                written(oracle)
+                vars(error)["ledger"] = getattr(oracle, "held", oracle.ledger).frozen()
+        raise
 
 
 _ONCE = "begin must be called once: a plan pays for one run."
 
 
-@keeps_ledger
 def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) -> Result:
     """Check the arguments, open the oracle, and run an algorithm to its end."""
     objective, plan = given["objective"], given["plan"]
     check_answers(objective)
-    found = None
     with ExitStack() as running:
-        begin = Begin(given, running)
-        found = made(objective, plan, begin, **{name: given[name] for name in names})
-    if isinstance(found, Result):
-        return found
-    if begin.run is None:
-        raise RuntimeError(_ONCE)
-    return begin.run.result(found)
+        begin, found = Begin(given, running), None
+        try:
+            found = made(objective, plan, begin, **{name: given[name] for name in names})
+        except NonFiniteAnswer as error:
+            if begin.run is None:
+                raise
+            begin.run.fail(error)
+        if isinstance(found, Result):
+            return found
+        if begin.run is None:
+            raise RuntimeError(_ONCE)
+        return begin.run.result(found)
 
 
 def oracle_of(
@@ -528,9 +520,6 @@ def oracle_of(
             "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
             f"{store!r}."
         )
-    asked = _ASKED.get()
-    if asked is not None:
-        asked[:] = [oracle]
     return oracle
 
 
