@@ -395,10 +395,9 @@ class Run(AbstractContextManager["Run"]):
                 f"{_NO_BETTER}, and what its answers cost is spent: the learning rate is too "
                 "large, or noise hides the gradients."
             )
-        step, norm, distance = np.array(self._rows).reshape(-1, 3).T.copy()
         return Result(
             w=w.copy(),
-            trace=Trace(step=step.astype(np.int64), norm=norm, distance=distance),
+            trace=Trace.of(self._rows),
             ledger=self.oracle.ledger,
             plan=self.oracle.plan,
             complete=self._status != "stopped",

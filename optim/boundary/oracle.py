@@ -355,15 +355,8 @@ class PrivateOracle(Admits):
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
         asked = self._asked(query, "one pass")
-        one_pass = boundary.Pass.planned(
-            asked,
-            self.objective,
-            w,
-            learning_rate=learning_rate,
-            strength=strength,
-            center=center,
-            radius=radius,
-        )
+        how = learning_rate, strength, center, radius
+        one_pass = boundary.Pass.planned(asked, self.objective, w, *how)
 
         def made() -> Vector:
             rows = self._batches.sample(asked)

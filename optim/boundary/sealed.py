@@ -121,7 +121,6 @@ class Pass:
         query: Query,
         objective: Objective,
         w: Vector,
-        *,
         learning_rate: float,
         strength: float,
         center: Vector | None,

@@ -35,7 +35,7 @@ from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import Optimizer, check_plan, ledger_kept
-from dpcal.optim.result import Result, Trace
+from dpcal.optim.result import Result
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos.local import Silo
@@ -186,11 +186,10 @@ def select_point(
     ]
     with ledger_kept(oracles[0]):
         index, tested = _chosen(oracles, points, plan)
-    status, empty = "none" if index is None else "accepted", np.empty(0)
+    status = "none" if index is None else "accepted"
     return Selection(
         index=index,
         w=None if index is None else points[index].copy(),
-        trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
         ledger=oracles[0].ledger,
         plan=plan,
         complete=True,

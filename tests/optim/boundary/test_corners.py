@@ -17,7 +17,6 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, account, budget, replaying
 from dpcal.optim.boundary import batches, lattice, stored
-from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
@@ -51,9 +50,7 @@ def test_batches_do_not_go_on_after_one_that_was_half_drawn():
         batches._check_whole(1, 2)
 
 
-def test_what_no_stream_and_no_sum_is_for_is_refused():
-    public = np.random.default_rng(0)
-    check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
+def test_what_no_sum_is_for_is_refused():
     whole = r"at most 2\^29 records, got n=536870913"
     check_refused(whole, Mechanism, plan_for(query(), n=2**29 + 1), D, None)
     wide = plan_for(query(noise_multiplier=2.0**35))
