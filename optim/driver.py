@@ -222,8 +222,8 @@ class Run(AbstractContextManager["Run"]):
     ----------
     w
         The iterate, shape (dimension,).
-    step
-        Moves made.
+    step, planned
+        Moves made, and planned.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class Run(AbstractContextManager["Run"]):
         self.oracle = oracle
         self.w = self._start = start
         self.step = 0
-        self._steps = validate.count(steps=steps)
+        self.planned = validate.count(steps=steps)
         self.radius = validate.radius(radius=radius)
         self._center = None if center is None else _point("center", center, dimension)
         check_callback(callback)
@@ -253,7 +253,7 @@ class Run(AbstractContextManager["Run"]):
         self._last = self.w
         self._rows: list[tuple[int, float, float]] = []
         self._status = "finished"
-        self._message = f"took all {self._steps} planned steps"
+        self._message = f"took all {self.planned} planned steps"
         self._warns = self._told = False
         self._ending: Ending | None = None
 
@@ -265,27 +265,22 @@ class Run(AbstractContextManager["Run"]):
 
     def fail(self, error: NonFiniteAnswer) -> None:
         """Stop the run because an answer is not finite."""
-        self.stop(f"stopped after {self.step} of {self._steps} planned steps: {error}")
+        self.stop(f"stopped after {self.step} of {self.planned} planned steps: {error}")
 
     @property
     def going(self) -> bool:
         """Whether moves remain, and nothing stopped the run."""
-        return self.step < self._steps and self._status == "finished"
-
-    @property
-    def planned(self) -> int:
-        """Number of planned moves."""
-        return self._steps
+        return self.step < self.planned and self._status == "finished"
 
     @property
     def until_noted(self) -> int:
         """Number of moves to the next row of the trace, at least 1."""
-        return min(self._every - self.step % self._every, max(1, self._steps - self.step))
+        return min(self._every - self.step % self._every, max(1, self.planned - self.step))
 
     @property
     def until_telling(self) -> int:
         """Number of moves to the next step with a gradient for :meth:`hear`; 0 if it is this."""
-        late = first_late(self._steps)
+        late = first_late(self.planned)
         return late - self.step if 0 < self.step < late else 0
 
     def hear(self, g: Vector, query: Query) -> None:
@@ -340,14 +335,14 @@ class Run(AbstractContextManager["Run"]):
         """Take ``w``, finite and in the ball, as the iterate after 1 to ``until_noted`` moves."""
         self.w = w
         self.step += moves
-        if self.step % self._every == 0 or self.step == self._steps:
+        if self.step % self._every == 0 or self.step == self.planned:
             self._note()
 
     def overflow(self, w: Vector, moves: int) -> None:
         """Stop at ``w``, the last finite iterate, which ``moves`` more moves led to."""
         self.w, self.step = w, self.step + moves
         self.stop(
-            f"stopped after {self.step} of {self._steps} planned steps, because iterates "
+            f"stopped after {self.step} of {self.planned} planned steps, because iterates "
             "became infinite: the learning rate is too large"
         )
 
@@ -416,11 +411,11 @@ class Run(AbstractContextManager["Run"]):
         if self._callback is None:
             return
         written(self.oracle)
-        progress = Progress(step=self.step, steps=self._steps, w=self.w.copy())
-        if self._callback(progress) and self.step < self._steps:
+        progress = Progress(step=self.step, steps=self.planned, w=self.w.copy())
+        if self._callback(progress) and self.step < self.planned:
             self._status, self._told = "stopped", True
             self._message = (
-                f"stopped by the callback after {self.step} of {self._steps} planned steps"
+                f"stopped by the callback after {self.step} of {self.planned} planned steps"
             )
 
 

@@ -121,15 +121,10 @@ class BookedRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as JSON values."""
-        return {
-            "number": self.number,
-            "label": self.label,
-            "started": self.started,
-            "ended": self.ended,
-            "state": self.state,
-            "plan": json.loads(self.plan.to_json()),
-            "ledger": None if self.ledger is None else json.loads(self.ledger.to_json()),
-        }
+        told = {name: getattr(self, name) for name in ("number", "label", "started", "ended")}
+        ledger = None if self.ledger is None else json.loads(self.ledger.to_json())
+        plan = json.loads(self.plan.to_json())
+        return {**told, "state": self.state, "plan": plan, "ledger": ledger}
 
 
 class BudgetBook(HasAccount):

@@ -383,7 +383,7 @@ class LatticeStream:
         self._pull = _pull_of(grid.strategy)
         self._kept = np.zeros((self._pull.slots, grid.dimension))
         self._pulled = np.zeros(grid.dimension)
-        self._normals: dict[float, DiscreteNormals] = {}
+        self._normal = lru_cache(maxsize=64)(self._noise)
         self.step = 0
         self._whole = True
 
@@ -417,10 +417,6 @@ class LatticeStream:
             made.read(row)
         return made
 
-    def _normal(self, diagonal: float) -> DiscreteNormals:
+    def _noise(self, diagonal: float) -> DiscreteNormals:
         """Return the noise z_t for a size of C_tt."""
-        found = self._normals.get(diagonal)
-        if found is None:
-            found = DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)
-            self._normals = {**self._normals, diagonal: found} if len(self._normals) < 64 else {}
-        return found
+        return DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)

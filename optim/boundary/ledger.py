@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
-from threading import RLock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Self, cast
 
 from dpcal._internal import validate
@@ -333,14 +333,19 @@ class Admits(Spender):
     def _parts(self) -> Parts:
         raise NotImplementedError
 
-    def _begin_ledger(self, plan: Plan, ledger: Ledger | None = None) -> None:
-        """Begin without answers, or with the answers of a ledger, which must be within the plan."""
+    def _begin_ledger(self, plan: Plan, n: int, ledger: Ledger | None = None) -> None:
+        """Begin without answers, or with the answers of a ledger, which must be within the plan.
+
+        A ValueError is raised if the plan is not for n records.
+        """
+        if plan.n != n and not plan.public_n:
+            raise ValueError(f"plan must be for n={n} records, got one for n={plan.n}.")
         self.plan = plan
         self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
         self._owed: Callable[[], None] | None = None
         self._queries = {query.name: query for query in plan.queries}
         self._last_chosen: dict[str, Query] = {}
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), Lock()
 
     @property
     def ledger(self) -> Ledger:

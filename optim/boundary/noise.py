@@ -62,8 +62,6 @@ Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any
 # Least delta over the distance of noise from its law: a millionth of delta is left out of account.
 _MARGIN = 2.0**20
 
-_KEPT = 8
-
 # Noise of 2^55 steps fits in 64 bits next to a sum; noise of 2^-20 steps has a law (``covering``).
 _NARROWEST, _WIDEST = 2.0**-40, 2.0**34
 
@@ -85,12 +83,14 @@ class Mechanism:
     Attributes
     ----------
     fused
-        Whether compiled answers, with :meth:`compiled_sums`, may replace the mechanism.
+        Whether compiled answers may replace the mechanism.
+    compiled_sums
+        Function of a noise multiplier that returns the sums and noise for compiled code.
     """
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._streams, self._dimension = streams, dimension
-        self._sums: dict[float, Sums] = {}
+        self.compiled_sums = lru_cache(maxsize=8)(self._sums_with)
         self._digits: dict[str, int] = {}
         self.fused, drawn = True, 0
         if plan.n > MOST_RECORDS:
@@ -109,16 +109,9 @@ class Mechanism:
             drawn += query.count * steps * numbers_in(query, dimension)
         check_distance(plan, drawn)
 
-    def compiled_sums(self, noise_multiplier: float) -> Sums:
-        """Return the mechanism's sums and noise for compiled code."""
-        found = self._sums.get(noise_multiplier)
-        if found is None:
-            validate.within(_NARROWEST, _WIDEST, noise_multiplier=noise_multiplier)
-            found = Sums(self._streams.noise, noise_multiplier, self._dimension, table_of())
-            if len(self._sums) == _KEPT:
-                self._sums.clear()
-            self._sums[noise_multiplier] = found
-        return found
+    def _sums_with(self, noise_multiplier: float) -> Sums:
+        validate.within(_NARROWEST, _WIDEST, noise_multiplier=noise_multiplier)
+        return Sums(self._streams.noise, noise_multiplier, self._dimension, table_of())
 
     @staticmethod
     def whole(found: Contributions, bound: float, *about: Any) -> Integers:

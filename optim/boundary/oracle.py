@@ -53,7 +53,6 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import groupby
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -200,24 +199,19 @@ class PrivateOracle(Admits):
         *,
         ledger: Ledger | None = None,
     ) -> None:
-        if plan.n != objective.n and not plan.public_n:
-            raise ValueError(
-                f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
-            )
+        self._begin_ledger(plan, objective.n, ledger)
         _check_unit(objective, plan)
         if not objective.checked:
             screen(objective)
         self.objective, self._streams = objective, streams
         self.dimension, self.l2 = objective.dimension, objective.l2
         self.linear_loss, self.read_from_data = objective.linear_loss, objective.read_from_data
-        self._begin_ledger(plan, ledger)
         mechanism = Mechanism(plan, objective.dimension, streams)
         self._mechanism = seen().watched(mechanism, plan, self.ledger)
         self._slots: dict[str, Slot] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
         self._kept: Answers | None = None
-        self._lock = Lock()
         self._owed = budget.owed(plan) if self._pays else None
 
     @cached_property
