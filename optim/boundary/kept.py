@@ -31,7 +31,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -112,8 +112,7 @@ class KeptFile:
         The file is made whole or not at all, and only its owner can read it.
         """
         try:
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self.path.touch(0o600)
         except OSError as error:
             raise ValueError(
                 f"{str(self.path)!r}, a {self.kind}, must be in a folder that can be written to: "

@@ -34,7 +34,7 @@ from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.batches import Parts
+    from dpcal.optim.boundary.batches import Batches
 
 __all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
 
@@ -326,11 +326,11 @@ class Admits(Spender):
     """Admits answers to a plan's queries into a ledger, or refuses them and changes nothing.
 
     No record is read for it. Attribute ``_owed`` charges the budgets in use before the first
-    answer, or is None; ``_parts`` has the partitions of disjoint queries.
+    answer, or is None; ``_batches`` has the partitions of disjoint queries.
     """
 
     @property
-    def _parts(self) -> Parts:
+    def _batches(self) -> Batches:
         raise NotImplementedError
 
     def _begin_ledger(self, plan: Plan, n: int, ledger: Ledger | None = None) -> None:
@@ -407,7 +407,7 @@ class Admits(Spender):
         partition and the budgets in use allow all of them. A caller with a lock holds it.
         """
         ledger = self._ledger
-        parts = self._parts if answers[0][0].composition == "disjoint" else None
+        parts = self._batches.parts if answers[0][0].composition == "disjoint" else None
         if len(answers) > 1 or self._owed or parts is not None:
             # A budget cannot take a payment back, so it pays after all other checks.
             totals: dict[str, tuple[Query, int]] = {}

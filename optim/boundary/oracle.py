@@ -64,7 +64,7 @@ from dpcal._internal import validate
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
-from dpcal.optim.boundary.batches import Batches, Parts
+from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.noise import Mechanism, present, rounded, seen
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -225,10 +225,6 @@ class PrivateOracle(Admits):
             n=objective.n,
             everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
-
-    @property
-    def _parts(self) -> Parts:
-        return self._batches.parts
 
     @property
     def seed_given(self) -> bool:

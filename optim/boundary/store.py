@@ -73,17 +73,16 @@ class Store(KeptFile):
         self.hide()
         return self.connect()
 
-    def known(self) -> dict[str, str]:
-        """Return the facts about the run in the file, its plan and its root; none before a run."""
+    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
+        """Return the facts about the run in the file, its plan and its root; none before a run.
+
+        A ValueError is raised if the run has another plan or other facts.
+        """
         if "_file" not in vars(self) and not self.exists():
             return {}
         with self.named():
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
-            return {} if run is None else {**facts_of(self._file), **dict(run)}
-
-    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
-        """Return the :meth:`known` facts; ValueError if the run has another plan or other facts."""
-        known = self.known()
+            known = {} if run is None else {**facts_of(self._file), **dict(run)}
         for name, value in about.items():
             if known and known.get(name) != value:
                 raise ValueError(f"{self} holds a run with other {name}.")
