@@ -22,7 +22,7 @@ from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.sealed import Pass
-from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
+from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.objectives import contributions
 from dpcal.optim.objectives.arrays import norm_of
 
@@ -78,7 +78,8 @@ def test_what_no_sum_is_for_is_refused():
     far = partial(Pass.planned, ONE_PASS, LOGISTIC, np.full(D, 1e300), **given)
     check_refused("w and center must be shorter than", far)
     for position in (-1, 1.5):
-        check_refused("position must be a whole number", KeyStream(KEY).move_to, position)
+        bits, state = keyed_generator(KEY).bit_generator, {"words": position}
+        check_refused("position must be a whole number", setattr, bits, "state", state)
     for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):
         check_refused("standard_deviation must be", DiscreteNormals, sigma, KEY)
     for key in (b"", bytes(31), "a" * 32):
