@@ -82,10 +82,6 @@ class Snapshot(NamedTuple):
     account: Account
 
 
-class Damaged(ValueError):  # noqa: N818 -- what the file is
-    """The sentence on a file that is damaged."""
-
-
 class KeptFile:
     """The file of one run or many, at a path; ``kind`` is ``"store"`` or ``"budget book"``.
 
@@ -193,7 +189,7 @@ class KeptFile:
 
     def damaged(self, told: str) -> ValueError:
         """Return the sentence on a file that is damaged."""
-        return Damaged(f"{self} is damaged, {told}: go on with a copy of it that is whole.")
+        return ValueError(f"{self} is damaged, {told}: go on with a copy of it that is whole.")
 
     def _other(self, told: object) -> ValueError:
         return ValueError(f"{str(self.path)!r} must be a {self.kind}: {told}.")
@@ -203,8 +199,6 @@ class KeptFile:
         """Replace the errors of reading a damaged row by a sentence."""
         try:
             yield
-        except Damaged:
-            raise
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             told = f"a row of it is not what a run writes ({type(error).__name__}: {error})"
             raise self.damaged(told) from error

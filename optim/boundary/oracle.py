@@ -519,17 +519,14 @@ class Walk(Steps):
         period: int = 1,
         **how: Any,
     ) -> None:
-        def fresh(w: Vector) -> Vector:
-            return oracle.gradient(w, refresh)
-
-        def change(w: Vector, v: Vector) -> Vector:
-            return oracle.difference(w, v, str(difference))
-
         names = [refresh] if difference is None else [refresh, difference]
         self._oracle, self._period = oracle, 1 if difference is None else period
         self.compiled = oracle._compiled(*names) if isinstance(oracle, PrivateOracle) else []
-        asked: list[Any] = [slot for _, slot in self.compiled] or [fresh, change][: len(names)]
-        super().__init__(asked[0], asked[1] if asked[1:] else None, w, period=period, **how)
+        asked: list[Any] = [slot for _, slot in self.compiled] or [
+            lambda w: oracle.gradient(w, refresh),
+            lambda w, v: oracle.difference(w, v, str(difference)),
+        ]
+        super().__init__(asked[0], asked[1] if difference else None, w, period=period, **how)
 
     def take(self, steps: int = 1) -> bool:
         """Take up to ``steps`` steps; return False where the next iterate would not be finite.

@@ -125,11 +125,8 @@ class Store(KeptFile):
     def row(self, position: int) -> sqlite3.Row | None:
         """Return the row of an answer, if there is one."""
         with self.named():
-            columns = "question, answer, entry, state"
-            rows = self._file.execute(
-                f"SELECT {columns} FROM answers WHERE position = ?", (position,)
-            )
-            found: sqlite3.Row | None = rows.fetchone()
+            asked = "SELECT * FROM answers WHERE position = ?"
+            found: sqlite3.Row | None = self._file.execute(asked, (position,)).fetchone()
         return found
 
     def put(self, position: int, question: str, answer: bytes, entry: str) -> None:

@@ -529,8 +529,6 @@ def test_what_is_read_of_a_damaged_or_closed_file_is_one_sentence(make):
         file.execute("SELECT * FROM about")
     with pytest.raises(ValueError, match="no UTF-8"), book._file.named():
         b"\xff".decode()
-    with pytest.raises(ValueError, match="is damaged, once"), book._file.whole():
-        raise book._file.damaged("once")
     edit(book, "UPDATE about SET value = 'ab' WHERE name = 'key'")
     with pytest.raises(ValueError, match="its key has another length"):
         book.spent()
