@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     )
     from dpcal.calibrate.plan import Plan as Plan
     from dpcal.calibrate.query import Query as Query
-    from dpcal.optim.algorithms import run as run
     from dpcal.optim.boundary.book import BudgetBook as BudgetBook
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from dpcal.optim.objectives.custom import FromGradients as FromGradients
     from dpcal.optim.objectives.linear import Logistic as Logistic, Squared as Squared
     from dpcal.optim.objectives.softmax import Softmax as Softmax
+    from dpcal.optim.registry import run as run
     from dpcal.optim.result import Result as Result
     from dpcal.report.verification import verify as verify
     from dpcal.tables.api import release as release, train as train

@@ -1,20 +1,10 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-class KeyStream:
-    @property
-    def position(self) -> int: ...
-    def __init__(self, key: bytes | None = None) -> None: ...
-    def move_to(self, position: int) -> None: ...
-    def words(self, count: int) -> NDArray[np.uint64]: ...
-
 class KeyedBits:
     lock: AbstractContextManager[None]
     capsule: Any
-    def __init__(self, stream: KeyStream) -> None: ...
+    def __init__(self, key: bytes | None = None) -> None: ...
     @property
     def state(self) -> dict[str, Any]: ...
     @state.setter
@@ -22,4 +12,4 @@ class KeyedBits:
 
 def counter_mode(key: bytes, block: int) -> Any: ...
 
-__all__ = ["KeyStream", "KeyedBits", "counter_mode"]
+__all__ = ["KeyedBits", "counter_mode"]

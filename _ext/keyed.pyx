@@ -10,7 +10,7 @@ refuses all later ones. Words are made without a line of Python, so that no hand
 as Ctrl-C, runs meanwhile.
 
 >>> import numpy as np
->>> generator = np.random.Generator(KeyedBits(KeyStream(bytes(32))))
+>>> generator = np.random.Generator(KeyedBits(bytes(32)))
 >>> generator.permutation(5).tolist()
 [3, 1, 0, 4, 2]
 >>> state = generator.bit_generator.state
@@ -42,57 +42,6 @@ cdef struct Block:
     PyObject* owner
     uint64_t[FIRST] meaningless
     uint64_t filled
-
-
-cdef class KeyStream:
-    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
-
-    Parameters
-    ----------
-    key
-        32 secret bytes, for one stream only; None takes them from the operating system.
-
-    Attributes
-    ----------
-    position
-        Number of words that were taken; public without the key.
-    """
-
-    cdef readonly object position
-    cdef object key, cipher
-
-    def __init__(self, key=None):
-        if key is None:
-            key = secrets.token_bytes(32)
-        if not isinstance(key, bytes) or len(key) != 32:
-            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
-        self.key, self.position = key, 0
-        self.cipher = counter_mode(key, 0)
-
-    def __reduce__(self):
-        raise TypeError("a stream of words cannot be copied: both would give the same words.")
-
-    def move_to(self, position):
-        """Go on as if ``position`` >= 0 words had been taken."""
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
-        # A block of the cipher is two words.
-        self.cipher = counter_mode(self.key, position // 2)
-        self.position = position - position % 2
-        if position % 2:
-            self.take(1)
-
-    def words(self, Py_ssize_t count):
-        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
-        return np.frombuffer(self.take(count), dtype="<u8", count=count)
-
-    cdef bytearray take(self, Py_ssize_t count):
-        """Return the next words, and room for a last block that this mode does not write."""
-        cdef bytearray out = bytearray(8 * count + 16)
-        if count:
-            self.cipher.update_into(bytes(8 * count), out)
-            self.position += count
-        return out
 
 
 def counter_mode(key, block):
@@ -130,12 +79,12 @@ cdef class Gate:
 
 
 cdef class KeyedBits:
-    """A bit generator of numpy's over cryptographic words.
+    """A bit generator of numpy's over cryptographic words: AES-256 in counter mode, of zeros.
 
     Parameters
     ----------
-    stream
-        For this object alone.
+    key
+        32 secret bytes, for this object alone; None takes them from the operating system.
 
     Attributes
     ----------
@@ -147,36 +96,57 @@ cdef class KeyedBits:
 
     cdef readonly object capsule
     cdef readonly Gate lock
-    cdef KeyStream stream
+    cdef object key, cipher, position
     cdef bytearray words
     cdef bitgen_t bits
     cdef Block block
 
-    def __init__(self, KeyStream stream not None):
-        self.stream, self.lock = stream, Gate()
+    def __init__(self, key=None):
+        if key is None:
+            key = secrets.token_bytes(32)
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
+        self.key, self.lock = key, Gate()
         self.block.owner = <PyObject*>self
         self.bits.state = &self.block
         self.bits.next_uint64 = self.bits.next_raw = next_word
         self.bits.next_uint32 = next_half
         self.bits.next_double = next_double
         self.capsule = PyCapsule_New(&self.bits, "BitGenerator", NULL)
-        self.take(0)
+        self.move_to(0)
+
+    def __reduce__(self):
+        raise TypeError("a stream of words cannot be copied: both would give the same words.")
 
     @property
     def state(self):
         left = self.block.size - self.block.at
-        return {"bit_generator": "KeyedBits", "words": self.stream.position - left}
+        return {"bit_generator": "KeyedBits", "words": self.position - left}
 
     @state.setter
     def state(self, state):
         with self.lock:
-            self.stream.move_to(state["words"])
-            self.take(0)
+            self.move_to(state["words"])
+
+    cdef move_to(self, position):
+        """Go on as if ``position`` >= 0 words had been taken."""
+        if not isinstance(position, int) or position < 0:
+            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
+        # A block of the cipher is two words.
+        self.cipher = counter_mode(self.key, position // 2)
+        self.position = position - position % 2
+        self.take(position % 2)
+        self.block.at = self.block.size
 
     cdef take(self, Py_ssize_t count):
         """Read the next ``count`` words into the block, over what is left of it."""
-        self.words = self.stream.take(count)
-        self.block.words = <const uint64_t*>PyByteArray_AS_STRING(self.words)
+        # With room for a last block that this mode does not write.
+        cdef bytearray out = bytearray(8 * count + 16)
+        if count:
+            self.cipher.update_into(bytes(8 * count), out)
+            self.position += count
+        self.words = out
+        self.block.words = <const uint64_t*>PyByteArray_AS_STRING(out)
         self.block.at, self.block.size = 0, count
 
 

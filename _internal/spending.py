@@ -12,26 +12,9 @@ A ledger or an account is a record of the past, and may be copied.
 
 from __future__ import annotations
 
-from threading import RLock
-from typing import Any, NoReturn, SupportsIndex
+from typing import NoReturn, SupportsIndex
 
-__all__ = ["OwnLock", "Spender"]
-
-
-class OwnLock:
-    """A lock of a record that may be copied: the copy has a lock of its own."""
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OwnLock, ()
+__all__ = ["Spender"]
 
 
 class Spender:

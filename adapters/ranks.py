@@ -42,10 +42,10 @@ from dpcal.adapters.stepwise import FRACTION, Elsewhere, OutOfTurn, Piece, Stepw
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger
-from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
+from dpcal.optim.boundary.noise import present
 from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
 from dpcal.optim.boundary.store import Store, read_ledger
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -158,7 +158,7 @@ class RankedOracle(StepwiseOracle):
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._ranks, self._question = ranks, question
+        self._ranks, self._question, self._pays = ranks, question, not ranks.rank
         first = ranks.told(lambda: plan)
         if first is None:
             raise ValueError("plan must be given on rank 0, got None.")
@@ -192,7 +192,7 @@ class RankedOracle(StepwiseOracle):
         store: str | os.PathLike[str] | None,
     ) -> tuple[dict[str, Any], str]:
         """Open rank 0: return the run's secret root and its ledger so far."""
-        streams = observers.present().streams(seed, plan, self._elsewhere.digest)
+        streams = present().streams(seed, plan, self._elsewhere.digest)
         if store is None:
             self._start(plan, streams, None)
         else:
@@ -209,9 +209,6 @@ class RankedOracle(StepwiseOracle):
 
     def _start(self, plan: Plan, streams: Streams, ledger: Ledger | None) -> None:
         self._open(self._elsewhere, plan, streams, ledger=ledger)
-
-    def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
-        return None if self._ranks.rank else super()._owed_by(plan)
 
     def _move_to(self, position: int) -> None:
         self._position = position

@@ -33,11 +33,18 @@ from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
-from dpcal.optim.boundary import observers
+from dpcal.optim.boundary.noise import present
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped, trusted
+from dpcal.optim.objectives.contributions import (
+    Asked,
+    Contributions,
+    Table,
+    gradients,
+    shaped,
+    trusted,
+)
 
 __all__ = ["BELOW", "FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
@@ -109,7 +116,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         self._check_kind(plan)
         objective = Elsewhere(plan.n, validate.count(dimension=dimension))
         if streams is None:
-            streams = observers.present().streams(seed, plan, objective.digest)
+            streams = present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger)
         self._elsewhere = objective
         self._begin()
@@ -233,7 +240,9 @@ class StepwiseOracle(PrivateOracle, Spender):
             rows, bound = self._batch[:count], self.plan.queries[0].max_norm
             self._elsewhere.hand_in(rows, sums)
             at = np.zeros(self.dimension)
-            steps = self._mechanism.gradient_sum(self._elsewhere, at, rows, bound)
+            found = gradients(self._elsewhere, rows, at)
+            about = "gradient", self._elsewhere, (at,), rows
+            steps = self._mechanism.whole(found, bound, *about)
             fractions = self._elsewhere.fractions
             if self._total is not _NOTHING:
                 fractions = fractions + self._total[1]

@@ -37,7 +37,7 @@ from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, needing
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
-from dpcal.optim.result import Result, Trace
+from dpcal.optim.result import Result
 
 with needing("torch"):
     import torch
@@ -299,10 +299,9 @@ class Guard(Guarded):
         parts = [each.detach() for each in self.model.parameters() if each.requires_grad]
         whole: Any = [each.full_tensor() if _is_sharded(each) else each for each in parts]
         w = torch.cat([each.flatten().cpu().double() for each in whole]).numpy()
-        steps, none = self.plan.queries[0].count, np.empty(0)
+        steps = self.plan.queries[0].count
         return Result(
             w=w,
-            trace=Trace(step=np.empty(0, dtype=np.int64), norm=none, distance=none),
             ledger=self.ledger,
             plan=self.plan,
             complete=self.remaining == 0,

@@ -43,7 +43,7 @@ from dpcal.estimators.reading import (
     one_for_each,
     table_of,
 )
-from dpcal.optim import Ledger, PrivateOracle, Result, Trace
+from dpcal.optim import Ledger, PrivateOracle, Result
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import in_use, prepaid, this_process
 from dpcal.optim.linear_fit import sum_query
@@ -339,12 +339,11 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         plan, complete = answers.plan, answers.complete
         entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, RELATION, entries=entries)
-        empty, status, message = np.empty(0), "finished", "released all that was planned"
+        status, message = "finished", "released all that was planned"
         if not complete:
             status, message = "stopped", "stopped before its plan's end"
         result = Result(
-            w=empty,
-            trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+            w=np.empty(0),
             ledger=ledger,
             plan=plan,
             complete=complete,

@@ -13,11 +13,9 @@ from dpcal._internal import lazy
 if TYPE_CHECKING:
     from dpcal.calibrate.constants import Constants as Constants
     from dpcal.optim import attacks as attacks, minimax as minimax, registry as registry
-    from dpcal.optim.algorithms import algorithm as algorithm, released as released, run as run
     from dpcal.optim.boundary.book import BudgetBook as BudgetBook
     from dpcal.optim.boundary.ledger import Ledger as Ledger
-    from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
-    from dpcal.optim.boundary.protocol import Oracle as Oracle
+    from dpcal.optim.boundary.oracle import Oracle as Oracle, PrivateOracle as PrivateOracle
     from dpcal.optim.boundary.seeds import replaying as replaying
     from dpcal.optim.comparators.dp_sgda import dp_sgda as dp_sgda
     from dpcal.optim.comparators.explicit import (
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
         Welsch as Welsch,
     )
     from dpcal.optim.objectives.softmax import Softmax as Softmax
+    from dpcal.optim.registry import algorithm as algorithm, released as released, run as run
     from dpcal.optim.result import Result as Result, Trace as Trace
     from dpcal.optim.second_order.curvature import Curvature as Curvature, curvature as curvature
     from dpcal.optim.second_order.distributed_psgd import (

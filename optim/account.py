@@ -37,7 +37,7 @@ from dpcal.calibrate.persons import for_group, unit_of
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["COMPOSITIONS", "Account", "Charge", "charge_of"]
+__all__ = ["COMPOSITIONS", "Account", "Charge", "HasAccount", "charge_of"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
@@ -70,14 +70,6 @@ class Charge:
     delta: float
     neighboring_relation: str
     group_size: int = 1
-
-    @classmethod
-    def of(cls, run: Plan | Self) -> Self:
-        """Return the charge of a plan, or a charge as it is."""
-        if isinstance(run, cls):
-            return run
-        names = ("optimizer", "event", "delta", "neighboring_relation", "group_size")
-        return cls(**{name: getattr(run, name) for name in names})
 
     def event_for(self, group_size: int) -> events.DpEvent:
         """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
@@ -121,6 +113,39 @@ def _event(value: Any) -> Any:
     if isinstance(value, list):
         return [_event(each) for each in value]
     return float(value) if isinstance(value, str) else value
+
+
+class HasAccount:
+    """An object with an :class:`Account`, which changes with each payment."""
+
+    @property
+    def account(self) -> Account:
+        """The total and all runs that are paid from it, at this moment."""
+        raise NotImplementedError
+
+    @property
+    def epsilon(self) -> float:
+        """The total's epsilon."""
+        return self.account.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The total's delta."""
+        return self.account.delta
+
+    @property
+    def neighboring_relation(self) -> str | None:
+        """Neighbouring relation of data sets; None until the first run fixes it."""
+        return self.account.neighboring_relation
+
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person in any run: the cost of all runs is for it.
+
+        A run about single records does not limit a person's number of records. Next to runs about
+        persons, its cost is for persons who have at most this many records.
+        """
+        return self.account.group_size
 
 
 @dataclass(frozen=True, kw_only=True)

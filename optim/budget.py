@@ -33,7 +33,7 @@ from dpcal._internal.spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.account import Account, Charge
+from dpcal.optim.account import Account, Charge, HasAccount
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.book import BudgetBook
@@ -70,7 +70,7 @@ _ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 
-class Budget(Spender):
+class Budget(HasAccount, Spender):
     """A privacy budget that several runs about the same records are paid from.
 
     Use the budget in a ``with`` statement, or give it to estimators as ``budget``. Inside ``with
@@ -134,59 +134,36 @@ class Budget(Spender):
             neighboring_relation=relation if book is None else book.neighboring_relation,
         )
         self._process = this_process()
-        self._checked: tuple[Charge, Account, Account] | None = None
+        self._checked: tuple[Plan | Charge, Account, Account] | None = None
         self._number = next(_NUMBERS)
 
     @property
-    def _account(self) -> Account:
+    def account(self) -> Account:
+        """The total and all runs that are paid from it, at this moment."""
         return self._own if self.book is None else self.book.account
-
-    @property
-    def epsilon(self) -> float:
-        """The total's epsilon."""
-        return self._own.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The total's delta."""
-        return self._own.delta
-
-    @property
-    def neighboring_relation(self) -> str | None:
-        """Neighbouring relation of data sets; None until the first run fixes it."""
-        return self._account.neighboring_relation
 
     @property
     def charges(self) -> list[Plan | Charge]:
         """Everything that was charged, in order."""
-        return [run for run, count in self._account.charged for _ in range(count)]
+        return [run for run, count in self.account.charged for _ in range(count)]
 
     @property
     def event(self) -> events.DpEvent:
         """Everything that was charged, as one event, for a person of :attr:`group_size` records."""
-        return self._account.event
-
-    @property
-    def group_size(self) -> int:
-        """Largest number of records of a person in any run: the cost of all runs is for it.
-
-        A run about single records does not limit a person's number of records. Next to runs about
-        persons, its cost is for persons who have at most this many records.
-        """
-        return self._account.group_size
+        return self.account.event
 
     @property
     def spent(self) -> float:
         """Epsilon of everything that was charged, at the budget's delta, rounded up."""
-        return self._account.spent().upper
+        return self.account.spent().upper
 
-    def check(self, charge: Charge) -> None:
-        """Refuse a run's charge as :func:`owed` does; charge nothing."""
+    def check(self, run: Plan | Charge) -> None:
+        """Refuse a run as :func:`owed` does; charge nothing."""
         self._check_process()
         if self.book is not None:
-            self.book.check(charge)
-        elif self._checked is None or self._checked[:2] != (charge, self._own):
-            self._checked = charge, self._own, self._own.admit(charge)
+            self.book.check(run)
+        elif self._checked is None or self._checked[:2] != (run, self._own):
+            self._checked = run, self._own, self._own.admit(run)
 
     def _check_process(self) -> None:
         if this_process() != self._process:
@@ -207,22 +184,24 @@ class Budget(Spender):
             Charge(
                 optimizer=label,
                 event=event,
-                delta=self.delta,
+                delta=self._own.delta,
                 neighboring_relation=neighboring_relation,
                 group_size=group_size,
             )
         )
 
-    def charge(self, charge: Charge) -> None:
+    def charge(self, run: Plan | Charge) -> None:
         """Charge a run; a refused run changes nothing."""
         if self.book is not None:
             self._check_process()
-            relation = charge.neighboring_relation
-            alone = epsilon_of(charge.event, delta=charge.delta, neighboring_relation=relation)
-            self.book.charge(replace(charge, epsilon=alone.upper))
+            if isinstance(run, Charge):
+                relation = run.neighboring_relation
+                alone = epsilon_of(run.event, delta=run.delta, neighboring_relation=relation)
+                run = replace(run, epsilon=alone.upper)
+            self.book.charge(run)
             return
         with _LOCK:
-            self.check(charge)
+            self.check(run)
             assert self._checked is not None
             self._own = self._checked[2]
 
@@ -285,23 +264,21 @@ def owed(run: Plan | Charge) -> Callable[[], None] | None:
     payer = _PAYER.get()
     if payer is not None:
         return payer(run)
-    # A budget in a file comes first: charges of others may have exhausted it meanwhile.
-    found = {id(each): each for each in _IN_USE}.values()
-    budgets = sorted(found, key=lambda each: each.book is None)
-    if not budgets:
+    if not _IN_USE:
         return None
-    charge = Charge.of(run)
+    # A budget in a file comes first: charges of others may have exhausted it meanwhile.
+    budgets = sorted(dict.fromkeys(_IN_USE), key=lambda each: each.book is None)
     paying = [each for each in budgets if each._number >= _ASIDE.get()]
 
     def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
-            each.check(charge)
+            each.check(run)
         for each in paying:
-            each.charge(charge)
+            each.charge(run)
 
     with _LOCK:
         for each in budgets:
-            each.check(charge)
+            each.check(run)
     return _Once(pay)
 
 

@@ -30,7 +30,6 @@ from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
-from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.budget import prepaid
@@ -41,6 +40,7 @@ from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, 
 from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
 from dpcal.optim.objectives.softmax import Softmax
+from dpcal.optim.registry import Store, oracle_of, run
 from dpcal.optim.result import Result
 
 __all__ = [

@@ -18,8 +18,9 @@ dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,12 @@ class Trace:
     step: NDArray[np.int64]
     norm: NDArray[np.float64]
     distance: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, float, float]] = ()) -> Self:
+        """Return a trace of rows: step, norm and distance of each."""
+        step, norm, distance = np.array(rows).reshape(-1, 3).T.copy()
+        return cls(step=step.astype(np.int64), norm=norm, distance=distance)
 
 
 def _size_of(value: Any) -> Any:
@@ -91,7 +98,7 @@ class Result(Priced):
     """
 
     w: NDArray[np.float64]
-    trace: Trace
+    trace: Trace = field(default_factory=Trace.of)
     ledger: Ledger
     plan: Plan
     complete: bool

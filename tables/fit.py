@@ -32,8 +32,8 @@ from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
 from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
 from dpcal.optim import Result
-from dpcal.optim.algorithms import Store
 from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
+from dpcal.optim.registry import Store
 from dpcal.report import (
     about_data,
     check_replaceable,

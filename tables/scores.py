@@ -25,10 +25,10 @@ from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
 from dpcal.calibrate import Plan, noise_multiplier
 from dpcal.calibrate.persons import rows_of_one_person
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.algorithms import Store, oracle_of
 from dpcal.optim.linear_fit import query_on_all
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import objective_of, vectors_of
+from dpcal.optim.registry import Store, oracle_of
 from dpcal.optim.result import Result
 from dpcal.report.metrics import BINS, GRID, Held, metrics, root_errors
 from dpcal.tables.coding import REACH

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from threading import RLock
 from typing import Any
 
 from dp_accounting import privacy_accountant
 
 from dpcal._internal import validate
-from dpcal._internal.spending import OwnLock
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import Composition, relation_of
@@ -39,6 +39,9 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["Account", "CharacteristicAccountant", "RenyiAccountant"]
 
 NeighboringRelation = privacy_accountant.NeighboringRelation
+
+# One for all accounts, which may be copied.
+_LOCK = RLock()
 
 
 def _composed(counts: Mapping[events.DpEvent, int]) -> events.DpEvent:
@@ -68,7 +71,6 @@ class Account:
         self._relation = relation_of(neighboring_relation)
         self._counts: dict[events.DpEvent, int] = {}
         self._by_parts = True
-        self._lock = OwnLock()
 
     @property
     def neighboring_relation(self) -> str:
@@ -85,7 +87,7 @@ class Account:
         """
         times = 1 if count == 1 else validate.count(count=count)
         parts = {part: runs * times for part, runs in leaves(event).items()}
-        with self._lock:
+        with _LOCK:
             self._by_parts = self._check(parts)
             for part, runs in parts.items():
                 self._counts[part] = self._counts.get(part, 0) + runs
@@ -124,7 +126,7 @@ class Account:
     @property
     def event(self) -> events.DpEvent:
         """The composition so far, equal mechanisms gathered in order of first use."""
-        with self._lock:
+        with _LOCK:
             return _composed(self._counts)
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:

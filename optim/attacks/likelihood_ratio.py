@@ -40,7 +40,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.evidence import Evidence, evidence_of
 from dpcal.optim.attacks.rates import LowerBound, at_a_level, independent, together
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
-from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.noise import observing
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, trusted

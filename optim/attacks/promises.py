@@ -108,9 +108,6 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
             yield from _noises(query, answers, place)
 
 
-_SUMMED_AS = dict.fromkeys(("hessian", "hessian vector", "saddle score"), "gradient")
-
-
 def _mismatch(query: Query, answer: Answer) -> tuple[str, str] | None:
     """Return the violation by which an answer differs from its query, and how; or None."""
     asked = answer.query
@@ -119,7 +116,7 @@ def _mismatch(query: Query, answer: Answer) -> tuple[str, str] | None:
     expected = dataclasses.replace(query, noise_multiplier=multiplier, count=1)
     if dataclasses.replace(asked, count=1) != expected:
         return "plan", f"{asked} was answered, planned was {query}"
-    if answer.kind != _SUMMED_AS.get(query.kind, query.kind):
+    if answer.kind != query.kind:
         return "bound", f"a sum of kind {answer.kind!r} was taken for {query.kind!r}"
     distance = float(np.linalg.norm(np.subtract(*answer.at))) if len(answer.at) == 2 else None
     bound = query.bound(distance)

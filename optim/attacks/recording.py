@@ -31,8 +31,7 @@ from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.observers import Chooser, Observer, observing
+from dpcal.optim.boundary.noise import Chooser, Mechanism, Observer, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
@@ -210,14 +209,20 @@ class Watched:
         self._number, self._ledger = number, ledger
         self._due: Sum | None = None
 
-    def gradient_sum(self, *about: Any) -> Any:
+    def whole(self, found: Contributions, bound: float, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        kind = "gradient difference" if len(about) > 4 else "gradient"
-        return self._summed(kind, self._inner.gradient_sum, *about)
-
-    def loss_sum(self, *about: Any) -> Any:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._summed("scalar", self._inner.loss_sum, *about)
+        (kind, objective, at, rows), total = about, self._inner.whole(found, bound)
+        due, value, entries = self._due, self.values(total, bound), self._ledger.answers
+        if due is not None:
+            pieces = due.objective is objective and getattr(objective, "in_pieces", False)
+            if pieces and due.entries == entries:
+                joined = np.concatenate([due.rows, rows])
+                self._due = replace(due, rows=joined, total=due.total + value)
+                return total
+            self._recorder.tape.bare.append(due)
+        at = tuple(w.copy() for w in at)
+        self._due = Sum(kind, at, rows.copy(), bound, value, entries, objective)
+        return total
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
@@ -225,11 +230,6 @@ class Watched:
         if self._due is not None:
             self._due = replace(self._due, kind="gradient norm", total=self.values(norm, bound))
         return norm
-
-    def mean_iterate(self, one_pass: Any, objective: Objective, w: Vector, rows: Rows) -> Any:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.mean_iterate(one_pass, objective, w, rows)
-        return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
 
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Any = None, **how: Any
@@ -241,25 +241,6 @@ class Watched:
         about = {"oracle": self._number, "size": size, "row": kept, "scale": bound}
         release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row, **how)
         return self._recorder.take(due, query, release, **about).mean.copy()
-
-    def _summed(self, kind: str, taken: Callable[..., Any], objective: Any, *about: Any) -> Any:
-        *at, rows, bound = about
-        return self._noted(kind, objective, tuple(at), rows, bound, taken(objective, *about))
-
-    def _noted(
-        self, kind: str, objective: Objective, at: Any, rows: Rows, bound: float, total: Any
-    ) -> Any:
-        due, found, entries = self._due, self.values(total, bound), self._ledger.answers
-        if due is not None:
-            pieces = due.objective is objective and getattr(objective, "in_pieces", False)
-            if pieces and due.entries == entries:
-                joined = np.concatenate([due.rows, rows])
-                self._due = replace(due, rows=joined, total=due.total + found)
-                return total
-            self._recorder.tape.bare.append(due)
-        at = tuple(w.copy() for w in at)
-        self._due = Sum(kind, at, rows.copy(), bound, found, entries, objective)
-        return total
 
 
 _SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")

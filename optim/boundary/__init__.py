@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from dpcal._internal import lazy
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
-    from dpcal.optim.boundary.ledger import Ledger as Ledger
-    from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
-    from dpcal.optim.boundary.protocol import Oracle as Oracle
     from dpcal.optim.boundary.sealed import LastIterate as LastIterate, Pass as Pass
-    from dpcal.optim.boundary.seeds import replaying as replaying
-    from dpcal.optim.boundary.store import read_ledger as read_ledger, stored as stored
+    from dpcal.optim.boundary.store import stored as stored
 else:
     __getattr__, __dir__, __all__ = lazy.attach(__name__)

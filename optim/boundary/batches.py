@@ -11,11 +11,8 @@ records either.
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
 >>> stream = annexes.LatticeStream(annexes.grid_of(query, 2), keyed_generator)
->>> rounds = Rounds(query, n=9, sampling=np.random.default_rng(0), stream=stream)
->>> batches = []
->>> for _ in range(6):
-...     rounds.begin()
-...     batches.append(rounds.batch.tolist())
+>>> rounds = Rounds(query.sampling.batches(9, 6, np.random.default_rng(0)), stream)
+>>> batches = [rounds.begin().tolist() for _ in range(6)]
 >>> batches[:3] == batches[3:], sorted(sum(batches[:3], []))
 (True, [0, 1, 2, 3, 4, 5, 6, 7, 8])
 """
@@ -48,63 +45,45 @@ Rows = NDArray[np.intp]
 
 
 class Rounds:
-    """The rounds of one query with ``correlation``, in turn, about n records.
+    """The rounds of a query with batches or noise that hang together, in turn.
 
     Parameters
     ----------
-    sampling
-        Generator of batches, for this query only.
+    batches
+        The batch of each round.
     stream
-        Its rows of noise.
-    everyone
-        Function that returns the row numbers of all n records, as in :class:`Batches`.
+        Its rows of noise; None for independent noise.
 
     Attributes
     ----------
-    batch
-        Row numbers of the round that was begun last.
     noise
-        The round's row of noise, shape (dimension,), in whole steps.
+        The row of noise of the last round, shape (dimension,), in whole steps.
     digits
         Number of bits by which these steps are finer than the steps of sums.
     """
 
-    def __init__(
-        self,
-        query: Query,
-        n: int,
-        *,
-        sampling: np.random.Generator,
-        stream: LatticeStream,
-        everyone: Callable[[int], Rows] = everyone,
-    ) -> None:
-        if query.correlation is None:
-            raise ValueError(f"query {query.name!r} has independent noise.")
-        strategy = query.correlation.strategy
-        self._stream = stream
-        self.digits = stream.digits
+    def __init__(self, batches: Iterator[Rows], stream: LatticeStream | None = None) -> None:
+        self._batches, self._stream, self._round = batches, stream, 0
+        self.digits = 0 if stream is None else stream.digits
         self.noise: NDArray[Any] = np.empty(0)
-        self.batch: Rows = np.empty(0, np.intp)
-        self._batches = (
-            repeat(everyone(n))
-            if query.sampler == "full"
-            else query.sampling.batches(n, strategy.steps, sampling)
-        )
-        self._round = 0
 
-    def begin(self) -> None:
-        """Draw the next round's batch and its noise."""
-        _check_whole(self._round, self._stream.step)
-        self.noise = self._stream.read(self.noise if len(self.noise) else None)
-        self.batch = next(self._batches)
+    def begin(self) -> Rows:
+        """Draw the next round's noise, and return its batch: row numbers."""
+        if self._stream is not None:
+            _check_whole(self._round, self._stream.step)
+            self.noise = self._stream.read(self.noise if len(self.noise) else None)
+        batch = next(self._batches, None)
+        _check_whole(batch is not None, True)
+        assert batch is not None
         self._round += 1
+        return batch
 
     def skip_to(self, count: int) -> None:
-        """Go on as if ``count`` rounds had begun."""
-        self._stream = self._stream.at(count)
-        while self._round < count:
-            self.batch = next(self._batches)
-            self._round += 1
+        """Go on as if ``count`` rounds had begun, before the first one."""
+        if self._stream is not None:
+            self._stream = self._stream.at(count)
+        deque(islice(self._batches, count), maxlen=0)
+        self._round = count
 
 
 class Batches:
@@ -116,8 +95,6 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, for which the plan may have a public number.
-    parts
-        The partitions of the plan's disjoint queries; new ones when omitted.
     everyone
         Returns the row numbers of all n records, as the objective takes them.
     """
@@ -129,12 +106,11 @@ class Batches:
         streams: Streams,
         *,
         n: int,
-        parts: Parts | None = None,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
         self._n, self._all = n, everyone
-        self.parts = Parts(plan, streams) if parts is None else parts
+        self.parts = Parts(plan, streams)
 
     @cached_property
     def _everyone(self) -> Rows:
@@ -142,40 +118,31 @@ class Batches:
 
     @cached_property
     def rounds(self) -> dict[str, Rounds]:
-        """The rounds of each query with correlated noise, by its name."""
-        correlated = [query for query in self._plan.queries if query.correlation is not None]
+        """The rounds of each query that samples by epochs or has correlated noise, by its name."""
+        correlated = [query.name for query in self._plan.queries if query.correlation is not None]
         # Each query has its own stream, so that other queries and a resumption do not change it.
-        children = self._streams.samplings(len(correlated))
-        return {
-            query.name: Rounds(
-                query,
-                self._n,
-                sampling=child,
-                stream=self._stream(query),
-                everyone=self._all,
-            )
-            for query, child in zip(correlated, children, strict=True)
-        }
-
-    @cached_property
-    def epochs(self) -> dict[str, Iterator[Rows]]:
-        """The batches of each query that samples by epochs and has independent noise."""
-        return {
-            query.name: query.sampling.batches(
-                self._n,
-                -(-query.count // query.epoch) * query.epoch,
-                self._streams.allotting("epochs", query.name),
-            )
-            for query in self._plan.queries
-            if query.correlation is None and query.epoch is not None
-        }
+        children = dict(zip(correlated, self._streams.samplings(len(correlated)), strict=True))
+        found: dict[str, Rounds] = {}
+        for query in self._plan.queries:
+            stream = None
+            if query.correlation is not None:
+                stream, steps = self._stream(query), query.correlation.strategy.steps
+                generator = children[query.name]
+            elif query.epoch is not None:
+                steps = -(-query.count // query.epoch) * query.epoch
+                generator = self._streams.allotting("epochs", query.name)
+            else:
+                continue
+            batches: Iterator[Rows] = repeat(self._everyone)
+            if query.sampler != "full":
+                batches = query.sampling.batches(self._n, steps, generator)
+            found[query.name] = Rounds(batches, stream)
+        return found
 
     def skip_to(self, ledger: Ledger) -> None:
         """Go on as if all answers of a ledger had been given, where batches hang together."""
         for name, rounds in self.rounds.items():
             rounds.skip_to(ledger.count(name))
-        for name, batches in self.epochs.items():
-            deque(islice(batches, ledger.count(name)), maxlen=0)
 
     def _stream(self, query: Query) -> LatticeStream:
         grid = annexes.grid_of(query, self._dimension)
@@ -188,19 +155,12 @@ class Batches:
         For correlated noise, each call begins the next round and uses it up: neither its batch nor
         its row of noise is used again. For epochs, each call takes the next batch.
         """
-        if query.correlation is not None:
-            rounds = self.rounds[query.name]
-            rounds.begin()
-            return rounds.batch
+        if query.correlation is not None or query.epoch is not None:
+            return self.rounds[query.name].begin()
         if query.composition == "disjoint":
             return self.parts.take(query)
         if query.sampler == "full":
             return self._everyone
-        if query.epoch is not None:
-            batch = next(self.epochs[query.name], None)
-            _check_whole(batch is not None, True)
-            assert batch is not None
-            return batch
         return query.sampling.draw(self._n, self._streams.sampling)
 
 

@@ -61,11 +61,10 @@ from dpcal.accountants import Epsilon
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
-from dpcal.optim.account import Account, Charge
-from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, run_of
-from dpcal.optim.boundary.kept import Statement, moment
+from dpcal.optim.account import Account, Charge, HasAccount
+from dpcal.optim.boundary.kept import BookFile, Row, Snapshot, Statement, moment, run_of
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import observed
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
@@ -122,18 +121,13 @@ class BookedRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as JSON values."""
-        return {
-            "number": self.number,
-            "label": self.label,
-            "started": self.started,
-            "ended": self.ended,
-            "state": self.state,
-            "plan": json.loads(self.plan.to_json()),
-            "ledger": None if self.ledger is None else json.loads(self.ledger.to_json()),
-        }
+        told = {name: getattr(self, name) for name in ("number", "label", "started", "ended")}
+        ledger = None if self.ledger is None else json.loads(self.ledger.to_json())
+        plan = json.loads(self.plan.to_json())
+        return {**told, "state": self.state, "plan": plan, "ledger": ledger}
 
 
-class BudgetBook:
+class BudgetBook(HasAccount):
     """A total (epsilon, delta) for a data set, in a file, and the runs that were paid from it.
 
     Optimizers take a book as their ``store``; :meth:`oracle` makes an oracle that is in the book.
@@ -215,34 +209,9 @@ class BudgetBook:
         return self._file.path
 
     @property
-    def epsilon(self) -> float:
-        """The total's epsilon."""
-        return self.account.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The total's delta."""
-        return self.account.delta
-
-    @property
-    def neighboring_relation(self) -> str | None:
-        """Neighbouring relation of data sets; None until the first run fixes it."""
-        return self.account.neighboring_relation
-
-    @property
     def composition(self) -> str:
         """Composition of runs: ``"exact"``, ``"renyi"``, ``"zcdp"`` or ``"gdp"``."""
         return self.account.composition
-
-    @property
-    def group_size(self) -> int:
-        """Largest number of records of a person whom a charged run is about.
-
-        The cost of every run is computed for such a person. A run about single records does not
-        limit a person's number of records. Next to such a run, the claim is about persons who have
-        at most this many records.
-        """
-        return self.account.group_size
 
     @property
     def runs(self) -> tuple[BookedRun, ...]:
@@ -444,7 +413,7 @@ class BudgetBook:
 
     def _enter(self, oracle: PrivateOracle, label: str) -> None:
         """Refuse a run, or have its row written or the run refused before its first answer."""
-        if observers.observed():
+        if observed():
             self.check(oracle.plan)
             return
         plan, streams, owed = oracle.plan, oracle._streams, oracle._owed
@@ -493,17 +462,17 @@ class BudgetBook:
             written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
         return written
 
-    def charge(self, charge: Charge) -> None:
-        """Write the row of a charge before anything is released, or refuse it as ``check`` does.
+    def charge(self, run: Plan | Charge) -> None:
+        """Write the row of a run before anything is released, or refuse it as ``check`` does.
 
-        Under an observer nothing is released, and the charge costs nothing.
+        Under an observer nothing is released, and the run costs nothing.
         """
-        if observers.observed():
-            self.check(charge)
+        if observed():
+            self.check(run)
             return
 
-        own = charge.optimizer, None, None, moment()
-        self._file.decide(lambda now: self._written(now, charge, *own))
+        own = run.optimizer, None, None, moment()
+        self._file.decide(lambda now: self._written(now, run, *own))
 
     def _complete(self, root: str, ledger: Ledger, process: int) -> None:
         """Complete a run's row, in the process that opened it; warn if this fails.

@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,9 @@ from dpcal._internal import validate
 from dpcal._internal.precision import workprec
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
-from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
 from dpcal.optim.boundary.ledger import Admits
-from dpcal.optim.boundary.noise import check_distance
+from dpcal.optim.boundary.noise import check_distance, present, seen
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
@@ -106,18 +104,15 @@ class PrivateChoices(Admits):
     ) -> None:
         most = _MOST_RECORDS if plan.public_n else plan.n
         check_distance(plan, most * math.fsum(query.count for query in plan.queries))
-        if len(records) != plan.n and not plan.public_n:
-            raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records: Any = records
         self._placed = is_placed(records)
         self._known: Any = known
         if known is None and not self._placed:
             self._known = np.ones(len(records), dtype=bool)
-        self._streams = observers.present().streams(seed, plan, self._digest)
-        self._begin_ledger(plan)
-        self._answer = observers.seen().choosing(plan, self.ledger)
+        self._streams = present().streams(seed, plan, self._digest)
+        self._begin_ledger(plan, len(records))
+        self._answer = seen().choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
-        self._lock = Lock()
         self._owed = budget.owed(plan)
 
     def _digest(self) -> bytes:

@@ -49,7 +49,6 @@ sensitivity is below ``|C_00|``.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -85,31 +84,12 @@ _TAIL = 14.0
 _HALF_ULP = 2.0**-53
 
 
-class _Pull(ABC):
-    """The computation of p_t as a weighted sum of kept rows.
+class _Rows:
+    """The computation of p_t as a weighted sum of kept rows: the last ones, as C has bands.
 
     ``slots`` is the number of kept rows, ``diagonal`` has the size of C_tt, for one step or for
     each.
     """
-
-    slots: int
-    diagonal: Vector
-
-    @abstractmethod
-    def terms(self, step: int) -> tuple[Vector, Places]:
-        """Return weights of kept rows, and their numbers."""
-
-    @abstractmethod
-    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
-        """Keep the parts of a row n_t and of p_t that later steps need."""
-
-    @abstractmethod
-    def most(self, widest: float) -> tuple[float, float]:
-        """Bound entries of rows, and the error of p_t, if ``|C_tt| (|z_t| + 2) <= widest``."""
-
-
-class _Rows(_Pull):
-    """Sums over the last rows, as many as C has bands."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.slots = (strategy.bands or strategy.steps) - 1
@@ -129,7 +109,7 @@ class _Rows(_Pull):
             self._inverse = np.abs(strategy.inverse()).sum(axis=1).max()
 
     def terms(self, step: int) -> tuple[Vector, Places]:
-        """See the base class."""
+        """Return weights of kept rows, and their numbers."""
         weights = self._lags(step)
         if weights.all():
             return weights, _latest(step, len(weights), self.slots)
@@ -137,17 +117,17 @@ class _Rows(_Pull):
         return weights[used], (step - 1 - used) % max(1, self.slots)
 
     def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
-        """Keep the row."""
+        """Keep the parts of a row n_t and of p_t that later steps need."""
         if self.slots:
             kept[step % self.slots] = row
 
     def most(self, widest: float) -> tuple[float, float]:
-        """See the base class."""
+        """Bound entries of rows, and the error of p_t, if ``|C_tt| (|z_t| + 2) <= widest``."""
         longest = float(self._inverse) * widest
         return longest, (self.slots + 2) * _HALF_ULP * float(self._sum) * longest
 
 
-class _Fresh(_Pull):
+class _Fresh:
     """Sums over the last rows of v_t = n_t + p_t = z_t + rounding; C^-1 is banded Toeplitz."""
 
     def __init__(self, strategy: Strategy) -> None:
@@ -161,7 +141,7 @@ class _Fresh(_Pull):
         self._grown = float(np.abs(series).sum())
 
     def terms(self, step: int) -> tuple[Vector, Places]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         count = min(step, self.slots)
         return self._weights[:count], _latest(step, count, self.slots)
 
@@ -171,14 +151,14 @@ class _Fresh(_Pull):
             np.add(row, pulled, out=kept[step % self.slots])
 
     def most(self, widest: float) -> tuple[float, float]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         total, widest = float(np.abs(self._weights).sum()), widest / float(self.diagonal[0])
         # Errors of kept rows come back as rows of C do.
         error = self._grown * ((self.slots + 2) * total + 1) * _HALF_ULP * widest
         return (1 + total) * widest, error
 
 
-class _Buffers(_Pull):
+class _Buffers:
     """Sums of buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
 
     diagonal = np.ones(1)
@@ -194,7 +174,7 @@ class _Buffers(_Pull):
         self._sizes = np.array([np.abs(each).sum() for each in sums])
 
     def terms(self, step: int) -> tuple[Vector, Places]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         return self._scales, np.arange(self.slots)
 
     def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
@@ -203,14 +183,14 @@ class _Buffers(_Pull):
         kept += row
 
     def most(self, widest: float) -> tuple[float, float]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         # Each update rounds twice, and an error falls by the decay a step.
         lives = 1 / np.maximum(1 - self._decays, 1 / self._steps)
         errors = np.abs(self._scales) * self._sizes * (2 * lives + self.slots + 2)
         return float(self._inverse) * widest, float(errors.sum()) * _HALF_ULP * widest
 
 
-class _Nodes(_Pull):
+class _Nodes:
     """Sums over the closed nodes of a binary tree, one a level; node sums are exact."""
 
     def __init__(self, strategy: Strategy) -> None:
@@ -222,7 +202,7 @@ class _Nodes(_Pull):
         self.diagonal = 1 / spread[self._levels]
 
     def terms(self, step: int) -> tuple[Vector, Places]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         level = self._levels[step]
         return 1 - self._pull[level, :level], np.arange(level)
 
@@ -232,11 +212,14 @@ class _Nodes(_Pull):
         kept[level] = row + kept[:level].sum(axis=0)
 
     def most(self, widest: float) -> tuple[float, float]:
-        """See the base class."""
+        """See :class:`_Rows`."""
         # A closed node is z_t plus a mean of closed nodes below, at most.
         node = (self.slots + 1) * widest / float(self.diagonal.min())
         error = (self.slots + 2) * _HALF_ULP * self.slots * node
         return (self.slots + 1) * node, error
+
+
+_Pull = _Rows | _Fresh | _Buffers | _Nodes
 
 
 def _latest(step: int, count: int, slots: int) -> Places:
@@ -383,7 +366,7 @@ class LatticeStream:
         self._pull = _pull_of(grid.strategy)
         self._kept = np.zeros((self._pull.slots, grid.dimension))
         self._pulled = np.zeros(grid.dimension)
-        self._normals: dict[float, DiscreteNormals] = {}
+        self._normal = lru_cache(maxsize=64)(self._noise)
         self.step = 0
         self._whole = True
 
@@ -417,10 +400,6 @@ class LatticeStream:
             made.read(row)
         return made
 
-    def _normal(self, diagonal: float) -> DiscreteNormals:
+    def _noise(self, diagonal: float) -> DiscreteNormals:
         """Return the noise z_t for a size of C_tt."""
-        found = self._normals.get(diagonal)
-        if found is None:
-            found = DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)
-            self._normals = {**self._normals, diagonal: found} if len(self._normals) < 64 else {}
-        return found
+        return DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)

@@ -22,22 +22,25 @@ import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Self, cast
 
 from dpcal._internal import validate
 from dpcal._internal.files import fields_of, read_as
-from dpcal._internal.spending import OwnLock, Spender
+from dpcal._internal.spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.batches import Parts
+    from dpcal.optim.boundary.batches import Batches
 
 __all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
 
 ONE_OF_A_SILO = "one record of one silo, all other records fixed"
+
+_LOCK = RLock()
 
 
 class Ledger(Priced):
@@ -75,7 +78,6 @@ class Ledger(Priced):
         self._shares: dict[float, int] = {}
         self._allowed: dict[str, Query] | None = None
         self._frozen = False
-        self._lock = OwnLock()
         for entry in entries:
             self.record(entry, entry.count)
 
@@ -113,7 +115,7 @@ class Ledger(Priced):
 
     def _copy(self) -> Ledger:
         made = Ledger(self._n, self._relation, accountant=self._accountant)
-        with self._lock:
+        with _LOCK:
             made._rows, made._counts = list(self._rows), dict(self._counts)
             made._shares = dict(self._shares)
         return made
@@ -159,22 +161,23 @@ class Ledger(Priced):
         """
         if count != 1:
             count = validate.count(count=count)
-        with self._lock:
+        with _LOCK:
             self.check(query, count)
-            self._append(query, count)
-
-    def _append(self, query: Query, count: int) -> None:
-        if self._rows and _alike(self._rows[-1][0], query):
-            last, before = self._rows[-1]
-            if query.correlation is not None:
-                _check_steps(query.correlation.strategy.steps, before + count)
-            self._rows[-1] = (last, before + count)
-        else:
-            self._rows.append((query, count))
-        self._counts[query.name] = self._counts.get(query.name, 0) + count
-        if query.budget is not None:
-            share = count * _scaled(query.share_of_one)
-            self._shares[query.budget] = self._shares.get(query.budget, 0) + share
+            if self._rows and _alike(self._rows[-1][0], query):
+                last, before = self._rows[-1]
+                many, stream = before + count, query.correlation
+                if stream is not None and many > stream.strategy.steps:
+                    raise ValueError(
+                        f"count must be at most the strategy's steps={stream.strategy.steps}, got "
+                        f"{many}."
+                    )
+                self._rows[-1] = (last, many)
+            else:
+                self._rows.append((query, count))
+            self._counts[query.name] = self._counts.get(query.name, 0) + count
+            if query.budget is not None:
+                share = count * _scaled(query.share_of_one)
+                self._shares[query.budget] = self._shares.get(query.budget, 0) + share
 
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into the rest of its budget."""
@@ -323,20 +326,26 @@ class Admits(Spender):
     """Admits answers to a plan's queries into a ledger, or refuses them and changes nothing.
 
     No record is read for it. Attribute ``_owed`` charges the budgets in use before the first
-    answer, or is None.
+    answer, or is None; ``_batches`` has the partitions of disjoint queries.
     """
 
-    def _begin_ledger(
-        self, plan: Plan, *, parts: Parts | None = None, ledger: Ledger | None = None
-    ) -> None:
-        """Begin without answers, or with the answers of a ledger, which must be within the plan."""
+    @property
+    def _batches(self) -> Batches:
+        raise NotImplementedError
+
+    def _begin_ledger(self, plan: Plan, n: int, ledger: Ledger | None = None) -> None:
+        """Begin without answers, or with the answers of a ledger, which must be within the plan.
+
+        A ValueError is raised if the plan is not for n records.
+        """
+        if plan.n != n and not plan.public_n:
+            raise ValueError(f"plan must be for n={n} records, got one for n={plan.n}.")
         self.plan = plan
         self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
-        self._parts = parts
         self._owed: Callable[[], None] | None = None
         self._queries = {query.name: query for query in plan.queries}
         self._last_chosen: dict[str, Query] = {}
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), Lock()
 
     @property
     def ledger(self) -> Ledger:
@@ -397,24 +406,23 @@ class Admits(Spender):
         BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
         partition and the budgets in use allow all of them. A caller with a lock holds it.
         """
-        ledger, parts = self._ledger, self._parts
-        query, count = answers[0]
-        disjoint = query.composition == "disjoint"
-        if len(answers) > 1 or self._owed or disjoint:
+        ledger = self._ledger
+        parts = self._batches.parts if answers[0][0].composition == "disjoint" else None
+        if len(answers) > 1 or self._owed or parts is not None:
             # A budget cannot take a payment back, so it pays after all other checks.
-            totals = {query.name: (query, 0) for query, _ in answers}
+            totals: dict[str, tuple[Query, int]] = {}
             for query, count in answers:
-                totals[query.name] = query, totals[query.name][1] + count
+                totals[query.name] = query, totals.get(query.name, (query, 0))[1] + count
             for query, count in totals.values():
                 ledger.check(query, count)
-                if parts is not None and disjoint:
+                if parts is not None:
                     parts.check(query, count, ledger.count(query.name))
             if self._owed is not None:
                 self._owed()
                 self._owed = None
         for query, count in answers:
             ledger.record(query, count)
-            if parts is not None and disjoint:
+            if parts is not None:
                 parts.allot(query, count, ledger.count(query.name) - count)
 
 
@@ -447,12 +455,6 @@ def _planned_alike(query: Query, released: Query) -> bool:
     if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
         query = query.with_noise(released.noise_multiplier, checked=True)
     return _alike(query, released)
-
-
-def _check_steps(steps: int, count: int) -> None:
-    """Refuse more answers in a row than correlated noise has rows."""
-    if count > steps:
-        raise ValueError(f"count must be at most the strategy's steps={steps}, got {count}.")
 
 
 def _alike(query: Query, other: Query) -> bool:

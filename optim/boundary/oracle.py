@@ -52,8 +52,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,20 +64,19 @@ from dpcal._internal import validate
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
-from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.batches import Batches, Parts
+from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary.noise import Mechanism, present, rounded, seen
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
-from dpcal.optim.objectives.contributions import kernel_of
+from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["CompiledWalk", "PrivateOracle"]
+__all__ = ["Oracle", "PrivateOracle", "Walk"]
 
 # In units of a gradient: below it a proportional query answers 0, as noise could round to zero.
 NEGLIGIBLE = 1e-290
@@ -86,6 +85,57 @@ _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 # Steps in the ledger at once: fewer go singly, exact where a run stops; more name too many.
 FEWEST, MOST = 4, 256
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """Answers a plan's queries with noise, and keeps the ledger of all releases.
+
+    A :class:`PrivateOracle` answers about records in memory. An object with these attributes is an
+    oracle too, and every optimizer takes it in place of an objective: for records that are spread
+    over silos, a ledger that others share, a recording that is played again, a test. An
+    implementation makes the privacy claim. An answer's entry is in the ledger before any record
+    is read for it, every record's contribution is within the query's bound, and the noise is the
+    plan's. Methods are documented on :class:`dpcal.optim.PrivateOracle`.
+    """
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+
+    @property
+    def plan(self) -> Plan:
+        """Queries, with their counts and their noise."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The answers so far."""
+
+    @property
+    def public(self) -> np.random.Generator:
+        """A generator for public choices."""
+
+    def gradient(
+        self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
+        """Return a noisy gradient of the regularised objective, shape (dimension,)."""
+
+    def difference(
+        self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
+        """Return a noisy difference of gradients, at w minus at v, shape (dimension,)."""
+
+    def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """Return a noisy norm of the gradient; possibly negative."""
+
+    def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """Return a noisy mean of clipped losses."""
+
+    def remaining(self, query: str) -> int:
+        """Return the number of answers that are left to the query."""
+
+    def affords(self, query: str, noise_multiplier: float) -> bool:
+        """Return whether one more answer to an adaptive query, with this noise, is allowed."""
 
 
 class PrivateOracle(Admits):
@@ -116,16 +166,27 @@ class PrivateOracle(Admits):
     partition or a budget in use are used up: no record is touched and nothing is spent. Methods
     raise ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser
     overflows; the ledger then holds the answer.
+
+    Attributes
+    ----------
+    dimension
+        Number of parameters.
+    l2, linear_loss
+        Strength of the regulariser; and name and largest weight of a linear model's loss, for which
+        defaults are known, or None.
+    read_from_data
+        Names of the properties that were read off the records to make the objective.
     """
 
     noise = "discrete"
     closes_with_run = False
+    _pays = True
     _ends: Callable[[], object] | None = None
 
     def __init__(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> None:
         validate.instance(Objective, objective=objective)
         validate.instance(Plan, plan=plan)
-        streams = observers.present().streams(seed, plan, objective.digest)
+        streams = present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams)
 
     # A floating-point error of one record must not raise; digests of records may have such errors.
@@ -138,26 +199,20 @@ class PrivateOracle(Admits):
         *,
         ledger: Ledger | None = None,
     ) -> None:
-        if plan.n != objective.n and not plan.public_n:
-            raise ValueError(
-                f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
-            )
+        self._begin_ledger(plan, objective.n, ledger)
         _check_unit(objective, plan)
-        screen(objective)
-        self.objective = objective
-        self._streams = streams
-        disjoint = any(query.composition == "disjoint" for query in plan.queries)
-        parts = Parts(plan, streams) if disjoint else None
-        self._begin_ledger(plan, parts=parts, ledger=ledger)
+        if not objective.checked:
+            screen(objective)
+        self.objective, self._streams = objective, streams
+        self.dimension, self.l2 = objective.dimension, objective.l2
+        self.linear_loss, self.read_from_data = objective.linear_loss, objective.read_from_data
         mechanism = Mechanism(plan, objective.dimension, streams)
-        self._mechanism = observers.seen().watched(mechanism, plan, self.ledger)
-        self._draws = {query.name: _draws(query) for query in plan.queries}
-        self._slots: dict[str, Slot | None] = {}
+        self._mechanism = seen().watched(mechanism, plan, self.ledger)
+        self._slots: dict[str, Slot] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
         self._kept: Answers | None = None
-        self._lock = Lock()
-        self._owed = self._owed_by(plan)
+        self._owed = budget.owed(plan) if self._pays else None
 
     @cached_property
     def _batches(self) -> Batches:
@@ -168,33 +223,8 @@ class PrivateOracle(Admits):
             objective.dimension,
             self._streams,
             n=objective.n,
-            parts=self._parts,
             everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
-
-    def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
-        """Return the function that charges the budgets in use at the first answer."""
-        return budget.owed(plan)
-
-    @property
-    def dimension(self) -> int:
-        """Number of parameters."""
-        return self.objective.dimension
-
-    @property
-    def l2(self) -> float:
-        """Strength of the regulariser."""
-        return self.objective.l2
-
-    @property
-    def linear_loss(self) -> tuple[str, float] | None:
-        """Name and largest weight of a linear model's loss, for which defaults are known."""
-        return self.objective.linear_loss
-
-    @property
-    def read_from_data(self) -> tuple[str, ...]:
-        """Names of the properties that were read off the records to make the objective."""
-        return self.objective.read_from_data
 
     @property
     def seed_given(self) -> bool:
@@ -315,21 +345,16 @@ class PrivateOracle(Admits):
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
         asked = self._asked(query, "one pass")
-        one_pass = boundary.Pass.planned(
-            asked,
-            self.objective,
-            w,
-            learning_rate=learning_rate,
-            strength=strength,
-            center=center,
-            radius=radius,
-        )
+        how = learning_rate, strength, center, radius
+        one_pass = boundary.Pass.planned(asked, self.objective, w, *how)
 
         def made() -> Vector:
             rows = self._batches.sample(asked)
             with np.errstate(all="ignore"):
-                mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
-            return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
+                mean = rounded(one_pass.mean_iterate(self.objective, w, rows))
+                what = asked.kind, self.objective, (w,), rows
+                total = self._mechanism.whole(mean, asked.max_norm, *what)
+            return self._mechanism.noisy_mean(total, asked, asked.max_norm, size=1.0)
 
         toward = np.zeros_like(w) if center is None else center
         return self._given(asked, (w, toward, np.array([learning_rate, strength, radius])), made)
@@ -378,26 +403,25 @@ class PrivateOracle(Admits):
                 answer = make()
                 self._kept.keep(query, points, answer)
                 return answer
-            if not self._draws[query.name]:
+            if not _draws(query):
                 self._batches.sample(query)
             return held
 
     def _slot(self, query: Query) -> Slot | None:
         """Return a query's answers in compiled code, or None; nothing is drawn before an answer."""
-        if query.name not in self._slots:
-            self._slots[query.name] = self._prepared(query)
-        slot = self._slots[query.name]
-        if slot is not None and query.budget is not None:
-            slot.sums = self._mechanism.compiled_sums(query.noise_multiplier)
-        return slot
-
-    def _prepared(self, query: Query) -> Slot | None:
         if self._records is None or query.kind not in _COMPILED:
             return None
-        drawn = self._draws[query.name] and query.sampler != "full"
-        return Slot(
+        slot = self._slots.get(query.name)
+        if slot is not None and query.budget is None:
+            return slot
+        sums = self._mechanism.compiled_sums(query.noise_multiplier)
+        if slot is not None:
+            slot.sums = sums
+            return slot
+        drawn = _draws(query) and query.sampler != "full"
+        self._slots[query.name] = Slot(
             self._records,
-            self._mechanism.compiled_sums(query.noise_multiplier),
+            sums,
             sampling=self._streams.sampling if drawn else None,
             sampling_probability=query.sampling_probability or 1.0,
             batch_size=query.batch_size or 0,
@@ -407,13 +431,14 @@ class PrivateOracle(Admits):
             cap=math.inf if query.cap is None else query.cap,
             size=query.expected_batch_size(self.plan.n),
         )
+        return self._slots[query.name]
 
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Vector:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
         slot = self._slot(query)
         answer: Vector | None = None
         norm = query.kind == "gradient norm"
-        if slot is not None and not norm and self._draws[query.name]:
+        if slot is not None and not norm and _draws(query):
             answer = slot.answer(*at)
         if answer is not None:
             return answer
@@ -437,9 +462,12 @@ class PrivateOracle(Admits):
 
     def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
+        objective, kind = self.objective, "gradient difference" if v else "gradient"
         if query.kind == "scalar":
-            return self._mechanism.loss_sum(self.objective, w, rows, bound)
-        total = self._mechanism.gradient_sum(self.objective, w, *v, rows, bound)
+            kind, found = "scalar", losses(objective, rows, w)
+        else:
+            found = gradients(objective, rows, w, *v)
+        total = self._mechanism.whole(found, bound, kind, objective, (w, *v), rows)
         if query.kind == "gradient norm":
             offset = query.expected_batch_size(self.plan.n) * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)
@@ -458,50 +486,55 @@ class PrivateOracle(Admits):
         size = query.expected_batch_size(self.plan.n)
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
-    def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
-        """Return a walk along answers to two queries in compiled code.
+    def _compiled(self, *names: str) -> list[tuple[Query, Slot]]:
+        """Return queries with their answers in compiled code, for many answers in a row.
 
-        The result is None unless both queries are not adaptive, draw a fresh batch for each answer,
-        and have independent noise.
+        The list is empty unless all of them are not adaptive, draw a fresh batch for each answer,
+        and have independent noise; and where the run has a file.
         """
-        queries = [self._queries[name] for name in names if name in self._queries]
-        kinds = [query.kind for query in queries]
-        if self._kept is not None or kinds != ["gradient", "gradient difference"][: len(names)]:
-            return None
-        if any(query.budget is not None or not self._draws[query.name] for query in queries):
-            return None
-        slots = [slot for slot in map(self._slot, queries) if slot is not None]
-        if len(slots) < len(names):
-            return None
-        return CompiledWalk(self, queries, slots, w, **how)
+        found: list[tuple[Query, Slot]] = []
+        for name, kind in zip(names, _COMPILED, strict=False):
+            query = self._queries.get(name)
+            if self._kept is None and query and query.kind == kind and query.budget is None:
+                slot = self._slot(query) if _draws(query) else None
+                found += [] if slot is None else [(query, slot)]
+        return found if len(found) == len(names) else []
 
 
-class CompiledWalk(Steps):
-    """Steps over compiled answers, many at once: a part of the boundary.
+class Walk(Steps):
+    """Steps over answers of an oracle: many at once where the oracle has compiled answers.
 
-    ``slots`` are the compiled answers of the queries; ``how`` is as for :class:`Steps`.
+    The ledger has an entry before a record is read. ``refresh`` and ``difference`` are names of
+    queries of kinds ``"gradient"`` and ``"gradient difference"``, not adaptive; the latter None
+    where every gradient is fresh. ``how`` is as for :class:`Steps`.
     """
 
     def __init__(
         self,
-        oracle: PrivateOracle,
-        queries: list[Query],
-        slots: list[Slot],
+        oracle: Oracle,
         w: Vector,
+        refresh: str,
+        difference: str | None = None,
         *,
         period: int = 1,
         **how: Any,
     ) -> None:
-        difference = slots[1] if len(slots) > 1 else None
-        super().__init__(slots[0], difference, w, period=period, **how)
-        self._oracle, self._queries = oracle, queries
-        self._period = 1 if difference is None else period
+        names = [refresh] if difference is None else [refresh, difference]
+        self._oracle, self._period = oracle, 1 if difference is None else period
+        self.compiled = oracle._compiled(*names) if isinstance(oracle, PrivateOracle) else []
+        asked: list[Any] = [slot for _, slot in self.compiled] or [
+            lambda w: oracle.gradient(w, refresh),
+            lambda w, v: oracle.difference(w, v, str(difference)),
+        ]
+        super().__init__(asked[0], asked[1] if difference else None, w, period=period, **how)
 
     def take(self, steps: int = 1) -> bool:
         """Take up to ``steps`` steps; return False where the next iterate would not be finite.
 
         The ledger holds all of these steps before the first is taken.
         """
+        if not (self.compiled and isinstance(self._oracle, PrivateOracle)):
+            return super().take(min(steps, 1)) == 1
         steps = min(steps, MOST) if steps >= FEWEST else 1
         self._oracle._check_process()
         with self._oracle._lock:
@@ -510,12 +543,8 @@ class CompiledWalk(Steps):
 
     def _due(self, first: int, steps: int) -> Iterator[tuple[Query, int]]:
         """Yield the answers of these steps in order, consecutive ones to a query together."""
-        while steps:
-            since = first % self._period
-            count = 1 if not since else self._period - since
-            count = steps if self._period == 1 else min(steps, count)
-            yield self._queries[since > 0], count
-            first, steps = first + count, steps - count
+        for later, alike in groupby(range(first, first + steps), lambda t: t % self._period > 0):
+            yield self.compiled[later][0], len(list(alike))
 
 
 def _check_unit(objective: Objective, plan: Plan) -> None:

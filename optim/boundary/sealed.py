@@ -69,7 +69,7 @@ from dpcal._internal import validate
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary.noise import Mechanism, rounded
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Kernel, kernel_of
@@ -121,7 +121,6 @@ class Pass:
         query: Query,
         objective: Objective,
         w: Vector,
-        *,
         learning_rate: float,
         strength: float,
         center: Vector | None,
@@ -274,8 +273,9 @@ class LastIterate:
     ) -> Vector:
         """Return the last iterate from ``w`` on, with the query's noise in every step."""
         for _ in range(self.descent.steps):
-            moved = mechanism.mean_iterate(self, objective, w, rows)
-            w = mechanism.noisy_mean(moved, query, self.bound, size=1.0)
+            moved = rounded(self.mean_iterate(objective, w, rows))
+            total = mechanism.whole(moved, self.bound)
+            w = mechanism.noisy_mean(total, query, self.bound, size=1.0)
             norm = norm_of(w)
             if norm > self.reach:
                 w = w * (self.reach / norm)

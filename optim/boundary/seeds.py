@@ -39,12 +39,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpcal._ext.keyed import KeyedBits, KeyStream
+from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
 __all__ = [
-    "KeyStream",
     "Seed",
     "Streams",
     "claim",
@@ -223,8 +222,8 @@ class Streams:
 
 
 def keyed_generator(key: bytes | None = None) -> np.random.Generator:
-    """Return a generator over the words of a :class:`KeyStream` with this key."""
-    bits: Any = KeyedBits(KeyStream(key))
+    """Return a generator over cryptographic words with this key, fresh when omitted."""
+    bits: Any = KeyedBits(key)
     return np.random.Generator(bits)
 
 

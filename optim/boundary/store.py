@@ -73,17 +73,16 @@ class Store(KeptFile):
         self.hide()
         return self.connect()
 
-    def known(self) -> dict[str, str]:
-        """Return the facts about the run in the file, its plan and its root; none before a run."""
+    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
+        """Return the facts about the run in the file, its plan and its root; none before a run.
+
+        A ValueError is raised if the run has another plan or other facts.
+        """
         if "_file" not in vars(self) and not self.exists():
             return {}
         with self.named():
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
-            return {} if run is None else {**facts_of(self._file), **dict(run)}
-
-    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
-        """Return the :meth:`known` facts; ValueError if the run has another plan or other facts."""
-        known = self.known()
+            known = {} if run is None else {**facts_of(self._file), **dict(run)}
         for name, value in about.items():
             if known and known.get(name) != value:
                 raise ValueError(f"{self} holds a run with other {name}.")
@@ -126,11 +125,8 @@ class Store(KeptFile):
     def row(self, position: int) -> sqlite3.Row | None:
         """Return the row of an answer, if there is one."""
         with self.named():
-            columns = "question, answer, entry, state"
-            rows = self._file.execute(
-                f"SELECT {columns} FROM answers WHERE position = ?", (position,)
-            )
-            found: sqlite3.Row | None = rows.fetchone()
+            asked = "SELECT * FROM answers WHERE position = ?"
+            found: sqlite3.Row | None = self._file.execute(asked, (position,)).fetchone()
         return found
 
     def put(self, position: int, question: str, answer: bytes, entry: str) -> None:

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 
 __all__ = ["dp_sgda"]
 
@@ -84,7 +84,7 @@ def dp_sgda(
     d1, norms = blocks.dimensions[0], []
     mean, averaged = np.zeros_like(run.w), 0
     while run.going:
-        with run.answering():
+        with run:
             g = run.oracle.gradient(run.w, query.name)
             norms.append(l2_norm(g[:d1]))
             w = blocks.climbed(run.w, g, eta_y)

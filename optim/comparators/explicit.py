@@ -24,9 +24,9 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
 from dpcal.optim.minimax.blocks import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
 
 __all__ = ["ada_dp_spider", "sto_spider"]
 
@@ -97,7 +97,7 @@ def _followed(plan: Plan, begin: Begin, due: Callable[[Run, float], bool]) -> Mi
     run = begin(steps)
     v, before, drift, norms = np.zeros_like(run.w), run.w, 0.0, []
     while run.going:
-        with run.answering():
+        with run:
             w = run.w
             if due(run, drift):
                 v, drift = run.oracle.gradient(w, "refresh"), 0.0

@@ -32,10 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 
 __all__ = ["privatediff"]
 
@@ -83,7 +83,7 @@ def privatediff(
     d1, norms = blocks.dimensions[0], []
     v, before, oracle = np.zeros(d1), run.w, run.oracle
     while run.going:
-        with run.answering():
+        with run:
             w = run.w
             for _ in range(inner):
                 w = blocks.climbed(w, oracle.gradient(w, "ascent"), eta_y)

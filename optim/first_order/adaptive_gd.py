@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.driver import Run
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
 __all__ = ["adaptive_gd"]
 
@@ -87,7 +87,7 @@ def adaptive_gd(
     if output == "last" and plan.parameters.get("preset") == "practical":
         closing = min(_CLOSING_STEPS, (run.planned + 1) // 2)
     best = run.w
-    with run.answering():
+    with run:
         best, ended = _walk(run, z_norm, unit, eta, run.planned - closing)
         message = ended.format(run.step)
         taken = _close(run, 2 * eta, closing)

@@ -24,8 +24,8 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 from dpcal.optim.first_order.dpsgd import dpsgd
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
 __all__ = ["correlated_dpsgd"]
 

@@ -23,11 +23,13 @@ from numpy.typing import ArrayLike
 from dpcal._internal import validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Query
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
-from dpcal.optim.first_order.descent import OUTPUTS, descend
-from dpcal.optim.objectives.arrays import numbers
+from dpcal.optim.boundary.oracle import Walk
+from dpcal.optim.driver import Run
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
-__all__ = ["default_steps", "dpsgd", "regret_rate"]
+__all__ = ["OUTPUTS", "default_steps", "descend", "dpsgd", "regret_rate"]
+
+OUTPUTS = ("last", "random", "uniform", "tail", "linear")
 
 
 @Optimizer(
@@ -102,10 +104,10 @@ def dpsgd(
     reach = math.inf
     if chosen is None:
         chosen, reach = default_steps(objective, query=query, n=plan.n, radius=radius)
-    rates = numbers("learning_rate", validate.reals(learning_rate=chosen))
-    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
+    rates = validate.reals(learning_rate=chosen)
+    if rates.shape not in ((), (query.count,)) or not ((rates > 0) & np.isfinite(rates)).all():
         raise ValueError(
-            f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
+            f"learning_rate must be a finite number > 0 or {query.count} of them, one per step, "
             f"got {chosen!r}."
         )
     of_plan = plan.parameters.get("projection_radius")
@@ -115,6 +117,47 @@ def dpsgd(
     run.radius = radius
     rates = np.array(np.broadcast_to(rates, query.count))
     return descend(run, query.name, rates, output, reach=reach)
+
+
+def descend(
+    run: Run, query: str, learning_rates: Vector, output: str, *, reach: float = math.inf
+) -> Vector:
+    """Take all steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
+
+    The learning rates are one eta_t a step, shape (steps,); none is above ``reach / sqrt(|g_1|^2 +
+    ... + |g_t|^2)``. The ``output`` is returned: ``"last"``, the last iterate; ``"random"``, one of
+    w_0, ..., w_{T-1}, uniformly; or a mean of iterates, ``"uniform"`` of all, ``"tail"`` of the
+    last half, ``"linear"`` of all with weight t of iterate t.
+
+    Where the last iterate is returned, the run hears answers that show whether it ended below its
+    start.
+    """
+    steps, asked = len(learning_rates), run.oracle.plan.query(query)
+    start = {"uniform": 0, "tail": steps // 2, "linear": 0}.get(output, steps)
+    drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
+    tells = output == "last" and asked.sampler in ("full", "poisson") and asked.correlation is None
+    walk = Walk(
+        run.oracle,
+        run.w,
+        query,
+        rates=learning_rates,
+        averaged_from=start,
+        growth=1.0 if output == "linear" else 0.0,
+        reach=reach,
+        **run.ball,
+    )
+    picked = run.w
+    while run.going:
+        hears = tells and not run.until_telling
+        moves = run.until_noted
+        if tells:
+            moves = min(moves, max(1, run.until_telling))
+        if run.step < drawn:
+            moves = min(moves, drawn - run.step)
+        run.follow(walk, moves, heard=asked if hears else None)
+        if run.step <= drawn:
+            picked = run.w
+    return walk.mean if run.step > start else picked
 
 
 def default_steps(

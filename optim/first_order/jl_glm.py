@@ -31,11 +31,11 @@ import numpy as np
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
-from dpcal.optim.algorithms import Optimizer, check_plan, run
 from dpcal.optim.driver import Callback, Progress, check_callback
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
+from dpcal.optim.registry import Optimizer, check_plan, run
 from dpcal.optim.result import Result
 
 __all__ = ["embedding", "jl_glm"]

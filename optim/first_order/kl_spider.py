@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
 __all__ = ["kl_spider"]
 

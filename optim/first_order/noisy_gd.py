@@ -35,10 +35,11 @@ import numpy as np
 
 from dpcal._internal import validate
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
-from dpcal.optim.first_order.descent import OUTPUTS, descend
+from dpcal.optim.driver import step_size
+from dpcal.optim.first_order.dpsgd import OUTPUTS, descend
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
 __all__ = ["noisy_gd"]
 

@@ -26,8 +26,8 @@ from __future__ import annotations
 from dpcal._ext.answers import norm
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.oracle import Oracle
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
 __all__ = ["proximal_point"]
 

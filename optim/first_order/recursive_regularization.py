@@ -28,10 +28,9 @@ from collections.abc import Iterator
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
-from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.oracle import Oracle, PrivateOracle
 from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 
 __all__ = ["recursive_regularization"]
 

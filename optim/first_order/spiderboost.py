@@ -27,9 +27,10 @@ import math
 import numpy as np
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
-from dpcal.optim.driver import walk_of
+from dpcal.optim.boundary.oracle import Walk
+from dpcal.optim.driver import step_size
 from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
 __all__ = ["spiderboost"]
 
@@ -85,9 +86,7 @@ def spiderboost(
     run = begin(steps)
     difference = rest[0].name if rest else None
     drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
-    walk = walk_of(
-        run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period
-    )
+    walk = Walk(run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period)
     picked, shortest = run.w, math.inf
     heard = (0, period * ((steps - 1) // period)) if output == "last" else ()
     while run.going:

@@ -25,9 +25,9 @@ from __future__ import annotations
 import math
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
 __all__ = ["tree_spider"]
 
@@ -66,7 +66,7 @@ def tree_spider(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     picked, shortest = run.w, math.inf
     path: list[tuple[Vector, Vector]] = []
     while run.going:
-        with run.answering():
+        with run:
             path = _leaf(run.oracle, path, run.w, run.step % 2**depth, depth)
             w, estimate = path[-1]
             norm = l2_norm(estimate)

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
-from dpcal.optim.algorithms import Plan, Problem, Vector
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import numbers, parameters
+from dpcal.optim.registry import Plan, Problem, Vector
 from dpcal.optim.result import Result
 
 __all__ = ["Anchor", "Blocks", "MinimaxResult"]

@@ -41,12 +41,12 @@ from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import walk_of, worth
+from dpcal.optim.boundary.oracle import Oracle, Walk
+from dpcal.optim.driver import worth
 from dpcal.optim.minimax.blocks import Anchor, Blocks, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
 __all__ = ["Escape", "Tracker", "dp_rgda"]
 
@@ -112,7 +112,7 @@ class Tracker:
         self.y = self._dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
         # The first of the K + 1 answers is the refresh, so no step leads to a second one.
-        self._walk = walk_of(
+        self._walk = Walk(
             oracle,
             np.concatenate([x, self.y]),
             "refresh",
@@ -270,14 +270,14 @@ def dp_rgda(
     planned(plan, *["gradient"] * (1 + (warm_steps > 0)), "gradient difference?")
     escape, tracker, norms = Escape(plan), Tracker(plan, blocks.dual_set), []
     run = begin(*read(plan, validate.count, "steps"), initial=blocks.start(initial, initial_dual))
-    with run.answering():
+    with run:
         w = run.w
         for _ in range(warm_steps):
             slope = run.oracle.gradient(w, "warm start")
             w = blocks.climbed(w, slope, tracker.rate)
     tracker.start(run.oracle, w[:d1], w[d1:])
     while run.going:  # 1
-        with run.answering():
+        with run:
             x = run.w[:d1].copy()
             v = tracker.advance(x)  # 2
             norms.append(l2_norm(v))

@@ -446,7 +446,7 @@ def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contri
         products = objective.hessian_vector_rows(w, v, block)
         return shaped("hessian_vector_rows", products, (len(block), d))
 
-    return Table(d, map(table, objective.blocks(rows)))
+    return _checked(objective, Table(d, map(table, objective.blocks(rows))), d, rows)
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:

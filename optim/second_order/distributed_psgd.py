@@ -29,11 +29,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Store, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer, Store, check_plan, ledger_kept
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.gauss_psgd import ESCAPING, SecondOrderResult, Settings, walked
 from dpcal.optim.silos import Silo, SiloOracle
@@ -88,7 +88,6 @@ class DistributedResult(SecondOrderResult):
     relations=("replace-one", "replace-special"),
     options=ESCAPING,
 ).describes
-@keeps_ledger
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
     plan: Plan | Sequence[Plan],
@@ -150,8 +149,8 @@ def distributed_psgd(
         silos, seed = [Silo(objective, store=store, seed=seed)], None
     else:
         silos = list(objective)
-    with SiloOracle(silos, plan, seed=seed, on_lost=on_lost, overlap=overlap) as server:
-        oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
+    opened = SiloOracle(silos, plan, seed=seed, on_lost=on_lost, overlap=overlap)
+    with opened as server, ledger_kept(server):
         plain = walked(
             server,
             server.plan,

@@ -41,11 +41,11 @@ from dpcal._ext.answers import distance, norm as norm_of
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
-from dpcal.optim.algorithms import Begin, Optimizer, Problem, algorithm, read, step_size
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run, RunOver, worth
+from dpcal.optim.boundary.oracle import Oracle
+from dpcal.optim.driver import Run, RunOver, step_size, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Begin, Optimizer, Problem, algorithm, read
 from dpcal.optim.result import Result
 from dpcal.optim.silos.overlap import remember
 
@@ -361,7 +361,7 @@ def walk(estimator: Spider, run: Run, settings: Settings) -> tuple[str, tuple[Es
     """
     eta, escapes, status = settings.learning_rate, list[Escape](), "stopped"
     try:
-        with run.answering():
+        with run:
             while True:  # 1
                 before, estimate = _next(estimator, run, settings)  # 2, 3
                 while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4

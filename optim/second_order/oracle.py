@@ -57,7 +57,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,6 @@ from dpcal.optim.objectives.contributions import (
     gradients,
     hessian_products,
     hessians,
-    trusted,
 )
 
 __all__ = ["SecondOrderOracle", "symmetric"]
@@ -111,9 +109,9 @@ class SecondOrderOracle(PrivateOracle):
 
         The numbers on and above the diagonal have independent noise of one size.
         """
-        w, d = self._parameters("w", w), self.dimension
-        sums = _Sums(self.objective, d * (d + 1) // 2, partial(hessians, self.objective))
-        H = symmetric(self._curved(sums, self._asked(query, "hessian"), w), d)
+        w, asked = self._parameters("w", w), self._asked(query, "hessian")
+        triangle = self._curved(lambda rows: hessians(self.objective, rows, w), asked, w)
+        H = symmetric(triangle, self.dimension)
         H[np.diag_indices(self.objective.penalized)] += self.objective.l2
         return H
 
@@ -124,9 +122,8 @@ class SecondOrderOracle(PrivateOracle):
         product with it.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
-        products = partial(hessian_products, self.objective, v=v)
-        sums = _Sums(self.objective, self.dimension, products)
-        mean = self._curved(sums, self._asked(query, "hessian vector"), w, v)
+        asked = self._asked(query, "hessian vector")
+        mean = self._curved(lambda rows: hessian_products(self.objective, rows, w, v), asked, w, v)
         return mean + self.objective.regularizer_gradient(v)
 
     def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
@@ -140,25 +137,30 @@ class SecondOrderOracle(PrivateOracle):
         asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
 
-        def handed(rows: Rows, at: Vector) -> Contributions:
+        def scored(rows: Rows) -> Contributions:
             def score(bound: float) -> Any:
-                return np.array([self._score(at, rows, thresholds, norms)])
+                return np.array([self._score(w, rows, thresholds, norms)])
 
             return Asked(1, score, score)
 
-        public, sums = np.array([*thresholds, *norms]), _Sums(self.objective, 1, handed)
-        mean = self._curved(sums, asked, w, public, moved=_MOVED)
+        mean = self._curved(scored, asked, w, np.array([*thresholds, *norms]), moved=_MOVED)
         return float(mean[0]) / (grid_step(asked.max_norm) * _STEPS)
 
     def _curved(
-        self, sums: Objective, asked: Query, w: Vector, *about: Vector, moved: float | None = None
+        self,
+        handed: Callable[[Rows], Contributions],
+        asked: Query,
+        w: Vector,
+        *about: Vector,
+        moved: float | None = None,
     ) -> Vector:
-        """Return the noisy mean of sums at w, which depend on public or released vectors too."""
+        """Return the noisy mean of contributions at w, which depend on released vectors too."""
 
         @np.errstate(all="ignore")
         def made() -> Vector:
             rows = self._batches.sample(asked)
-            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
+            what = asked.kind, self.objective, (w,), rows
+            total = self._mechanism.whole(handed(rows), asked.max_norm, *what)
             return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
         return self._given(asked, (w, *about), made)
@@ -240,20 +242,3 @@ def symmetric(triangle: Vector, dimension: int) -> Vector:
     H = np.zeros((dimension, dimension))
     H[np.triu_indices(dimension)] = triangle
     return H + np.triu(H, 1).T
-
-
-@trusted
-class _Sums(Objective):
-    """An objective with the contributions of a given function as its "gradients"."""
-
-    def __init__(self, inner: Objective, dimension: int, handed: Callable[..., Any]) -> None:
-        self.n, self.dimension, self.penalized, self._handed = inner.n, dimension, 0, handed
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`."""
-        made: Contributions = self._handed(rows, *at)
-        return made
-
-    def loss(self, w: ArrayLike) -> float:
-        """Refuse: such sums are the gradients of no loss."""
-        raise TypeError("a sum of Hessians has no loss.")

@@ -30,12 +30,12 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number, numbers as numbers_of
-from dpcal.optim.algorithms import Optimizer, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result, Trace
+from dpcal.optim.registry import Optimizer, check_plan, ledger_kept
+from dpcal.optim.result import Result
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos.local import Silo
@@ -125,7 +125,6 @@ class Selection(Result):
         "failure_probability",
     ),
 ).describes
-@keeps_ledger
 def select_point(
     holdout: Objective | Sequence[Objective],
     candidates: Sequence[ArrayLike] | SecondOrderResult,
@@ -185,13 +184,12 @@ def select_point(
     oracles = [
         SecondOrderOracle(silo, plan, seed=own) for silo, own in zip(silos, seeds, strict=True)
     ]
-    oracle_of(oracles[0], plan)  # an error that ends the run has the ledger of the first silo
-    index, tested = _chosen(oracles, points, plan)
-    status, empty = "none" if index is None else "accepted", np.empty(0)
+    with ledger_kept(oracles[0]):
+        index, tested = _chosen(oracles, points, plan)
+    status = "none" if index is None else "accepted"
     return Selection(
         index=index,
         w=None if index is None else points[index].copy(),
-        trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
         ledger=oracles[0].ledger,
         plan=plan,
         complete=True,

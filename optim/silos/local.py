@@ -38,13 +38,13 @@ from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Store, oracle_of
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import RunOver
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Store, oracle_of
 
 __all__ = ["Answerer", "Description", "Silo", "SiloLost"]
 

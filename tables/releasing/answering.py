@@ -29,7 +29,6 @@ from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
-from dpcal.optim.result import Trace
 from dpcal.report import document_of, sentences, write
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars, source_of
@@ -211,10 +210,9 @@ def _answers(
 
 def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
     entries = [entry for ledger in ledgers for entry in ledger.entries]
-    ledger, empty = Ledger(plan.n, plan.neighboring_relation, entries=entries), np.empty(0)
+    ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
     result = Result(
-        w=empty,
-        trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+        w=np.empty(0),
         ledger=ledger,
         plan=plan,
         complete=True,

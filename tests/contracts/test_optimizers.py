@@ -29,7 +29,7 @@ from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent, Vacuo
 from dpcal.optim import attacks
 from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
-from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.noise import observing
 from dpcal.optim.boundary.store import read_ledger
 from dpcal.optim.minimax import Box
 from dpcal.optim.registry import OPTIMIZERS

@@ -13,6 +13,7 @@ from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.objectives.contributions import gradients
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
 from tests.estimators._models import (
     CLASSIFIERS,
@@ -120,7 +121,7 @@ def test_blanking_a_record_moves_no_sum_by_more_than_is_priced(name):
         (at,) = answer.at
         for row in (0, 1, 2, 17):
             rest = answer.rows[answer.rows != row]
-            whole = Mechanism.gradient_sum(answer.objective, at, rest, answer.bound)
+            whole = gradients(answer.objective, rest, at).whole(answer.bound)
             moved = answer.total - Mechanism.values(whole, answer.bound)
             assert np.linalg.norm(moved) <= answer.bound * (1 + 1e-12)
         precision += answer.query.noise_multiplier**-2

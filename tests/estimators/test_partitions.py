@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import dpcal
 from dpcal.estimators import LogisticRegression
-from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.noise import observing
 from tests.estimators._models import made
 
 array = pytest.importorskip("dask.array")

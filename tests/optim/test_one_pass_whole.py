@@ -10,7 +10,7 @@ from _built_plans import plan_of, query
 from dpcal._ext.sums import grid_step
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle, Squared
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary.noise import rounded
 from dpcal.optim.boundary.sealed import Pass
 
 N, D, ETA, BOUND = 200, 6, 0.5, 0.1
@@ -64,7 +64,7 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
     short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
-        Mechanism.mean_iterate(planned(each, short, radius=math.inf), each, w, rows)
+        rounded(planned(each, short, radius=math.inf).mean_iterate(each, w, rows)).whole(1e-3)
         for each in objectives
     ]
     moved = np.linalg.norm(means[0] - means[1]) * grid_step(short.max_norm)

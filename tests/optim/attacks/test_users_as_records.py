@@ -15,6 +15,7 @@ from dpcal.calibrate.persons import for_group
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.contributions import gradients, losses
 
 RNG = np.random.default_rng(0)
 N, D, K = 120, 3, 4
@@ -48,9 +49,9 @@ def test_sums_are_those_of_users_each_clipped(bound):
             wanted[name] += sum_of * min(1.0, bound / np.linalg.norm(sum_of))
         wanted["loss"] += min(bound, rows.clipped_loss_sum(w, mine, np.inf))
     found = {
-        "gradient": Mechanism.gradient_sum(users, w, some, bound),
-        "difference": Mechanism.gradient_sum(users, w, v, some, bound),
-        "loss": Mechanism.loss_sum(users, w, some, bound),
+        "gradient": gradients(users, some, w).whole(bound),
+        "difference": gradients(users, some, w, v).whole(bound),
+        "loss": losses(users, some, w).whole(bound),
     }
     for name, total in found.items():
         assert Mechanism.values(total, bound) == pytest.approx(wanted[name], abs=2e-5 * bound)
@@ -64,9 +65,7 @@ def test_a_user_with_many_hostile_rows_moves_a_sum_by_the_bound():
     everyone, w, bound = np.arange(41), np.ones(D), 0.5
     for k in (1, K, many + 3):
         users = users_of(table, labels, owners, k)
-        totals = [
-            Mechanism.gradient_sum(users, w, some, bound) for some in (everyone, everyone[:40])
-        ]
+        totals = [gradients(users, some, w).whole(bound) for some in (everyone, everyone[:40])]
         moved = Mechanism.values(totals[0] - totals[1], bound)
         assert 0.99 * bound < np.linalg.norm(moved) <= bound * (1 + 1e-12)
 

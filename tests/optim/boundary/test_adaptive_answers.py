@@ -23,8 +23,8 @@ from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
+from dpcal.optim.boundary.oracle import Walk
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.driver import walk_of
 
 
 @settings(deadline=None, max_examples=20)
@@ -80,7 +80,7 @@ def test_adaptive_noise_is_required_checked_and_used():
     with pytest.raises(ValueError, match=needed):
         oracle.gradient(W, "g")
     with pytest.raises(ValueError, match=needed):
-        walk_of(compiled, W, "g", rates=np.full(1, 0.1)).take()
+        Walk(compiled, W, "g", rates=np.full(1, 0.1)).take()
     with pytest.raises(ValueError, match=r"at least the planned 2.0 for query 'g', got 1.9"):
         oracle.gradient(W, "g", noise_multiplier=1.9)
     assert oracle.ledger.entries == compiled.ledger.entries == ()

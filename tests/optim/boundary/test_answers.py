@@ -41,10 +41,10 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import Ledger, Logistic, PrivateOracle, Softmax, minimax
 from dpcal.optim.attacks.recording import without
-from dpcal.optim.boundary.oracle import CompiledWalk
+from dpcal.optim.boundary.oracle import Walk
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.driver import Run, walk_of
-from dpcal.optim.first_order.descent import descend
+from dpcal.optim.driver import Run
+from dpcal.optim.first_order.dpsgd import descend
 
 SAMPLINGS = pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
 SIZES = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}
@@ -89,8 +89,8 @@ def test_steps_are_the_textbook_algorithm(sampling, compiled):
 
 def test_gradients_and_steps_share_one_budget():
     oracle = oracle_for(query(count=5))
-    walk = walk_of(oracle, W, "q", rates=np.full(9, 0.1))
-    assert isinstance(walk, CompiledWalk)
+    walk = Walk(oracle, W, "q", rates=np.full(9, 0.1))
+    assert walk.compiled
     with pytest.raises(BudgetExceeded, match="may be asked 5 times, 0 are spent, 6 more asked for"):
         walk.take(6)
     assert oracle.ledger.entries == ()

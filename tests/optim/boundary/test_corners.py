@@ -17,13 +17,12 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, account, budget, replaying
 from dpcal.optim.boundary import batches, lattice, stored
-from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.sealed import Pass
-from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
+from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.objectives import contributions
 from dpcal.optim.objectives.arrays import norm_of
 
@@ -51,9 +50,7 @@ def test_batches_do_not_go_on_after_one_that_was_half_drawn():
         batches._check_whole(1, 2)
 
 
-def test_what_no_stream_and_no_sum_is_for_is_refused():
-    public = np.random.default_rng(0)
-    check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
+def test_what_no_sum_is_for_is_refused():
     whole = r"at most 2\^29 records, got n=536870913"
     check_refused(whole, Mechanism, plan_for(query(), n=2**29 + 1), D, None)
     wide = plan_for(query(noise_multiplier=2.0**35))
@@ -81,7 +78,8 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     far = partial(Pass.planned, ONE_PASS, LOGISTIC, np.full(D, 1e300), **given)
     check_refused("w and center must be shorter than", far)
     for position in (-1, 1.5):
-        check_refused("position must be a whole number", KeyStream(KEY).move_to, position)
+        bits, state = keyed_generator(KEY).bit_generator, {"words": position}
+        check_refused("position must be a whole number", setattr, bits, "state", state)
     for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):
         check_refused("standard_deviation must be", DiscreteNormals, sigma, KEY)
     for key in (b"", bytes(31), "a" * 32):

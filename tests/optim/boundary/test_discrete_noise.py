@@ -19,7 +19,7 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary import discrete
 from dpcal.optim.boundary.discrete import DiscreteNormals, smoothing
-from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
+from dpcal.optim.boundary.seeds import keyed_generator
 
 KEY = bytes(range(32))
 # Each statistical test fails once in a million keys if the law is right.
@@ -132,11 +132,11 @@ def test_neighboring_draws_do_not_depend_on_each_other():
 def test_bits_are_those_of_the_standard():
     # AES-256 of a zero block under the zero key (NIST AESAVS, appendix C.1's key of all zeros).
     block = bytes.fromhex("dc95c078a2408989ad48a21492842087")
-    assert KeyStream(bytes(32)).words(2).tobytes() == block
-    whole = KeyStream(KEY).words(5000)
-    parts = KeyStream(KEY)
-    assert (np.concatenate([parts.words(n) for n in (2, 1998, 3000)]) == whole).all()
-    assert (keyed_generator(KEY).integers(0, 2**64, 5000, dtype=np.uint64) == whole).all()
+    words = {"low": 0, "high": 2**64, "dtype": np.uint64}
+    assert keyed_generator(bytes(32)).integers(size=2, **words).astype("<u8").tobytes() == block
+    whole, parts = keyed_generator(KEY).integers(size=5000, **words), keyed_generator(KEY)
+    found = [parts.integers(size=n, **words) for n in (2, 1998, 3000)]
+    assert (np.concatenate(found) == whole).all()
 
 
 def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):

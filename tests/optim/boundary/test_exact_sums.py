@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +12,14 @@ from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.objectives.contributions import Asked, Products, hessians, trusted
-from dpcal.optim.second_order.oracle import _Sums
+from dpcal.optim.objectives.contributions import (
+    Asked,
+    Products,
+    gradients,
+    hessians,
+    losses,
+    trusted,
+)
 
 BOUND = 1 << 20
 
@@ -44,25 +49,18 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
     rng, step = np.random.default_rng(1), grid_step(bound)
     w, v = rng.standard_normal((2, objective.dimension))
     everyone = np.arange(objective.n, dtype=np.intp)
-    asked = {
-        "gradient_sum": (objective, objective.clipped_sum, (w,)),
-        "gradient_sum of differences": (objective, objective.clipped_difference_sum, (w, v)),
-    }
+    asked = [(gradients, (w,)), (gradients, (w, v))]
     if isinstance(objective, Logistic):
-        asked["loss_sum"] = (objective, objective.clipped_loss_sum, (w,))
-        size = objective.dimension * (objective.dimension + 1) // 2
-        triangles = _Sums(objective, size, partial(hessians, objective))
-        asked["gradient_sum of hessians"] = (triangles, triangles.clipped_sum, (w,))
-    for name, (summed, plain, at) in asked.items():
-        ask = getattr(Mechanism, name.split()[0])
-        whole = ask(summed, *at, everyone, bound)
-        if bound == 0.37 or "hessians" in name:
-            off = np.abs(whole - plain(*at, everyone, bound) / step)
-            assert off.max() <= 8 * objective.n, name
+        asked += [(losses, (w,)), (hessians, (w,))]
+    for of, at in asked:
+        whole = of(objective, everyone, *at).whole(bound)
+        if bound == 0.37 or of is hessians:
+            off = np.abs(whole - of(objective, everyone, *at).clipped(bound) / step)
+            assert off.max() <= 8 * objective.n, of
         for gone in everyone:
-            moved = whole - ask(summed, *at, np.delete(everyone, gone), bound)
-            assert norm_at_most(moved, bound / step), name
-        assert (ask(summed, *at, rng.permutation(everyone), bound) == whole).all(), name
+            moved = whole - of(objective, np.delete(everyone, gone), *at).whole(bound)
+            assert norm_at_most(moved, bound / step), of
+        assert (of(objective, rng.permutation(everyone), *at).whole(bound) == whole).all(), of
 
 
 finite = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -87,7 +85,7 @@ def test_one_record_of_many_moves_a_sum_by_the_bound():
     objective = FromGradients(lambda w, rows: np.ones((len(rows), 1)), n=n, dimension=1)
     rows = np.arange(n, dtype=np.intp)
     totals = [
-        Mechanism.gradient_sum(objective, np.zeros(1), some, 1.0)
+        gradients(objective, some, np.zeros(1)).whole(1.0)
         for some in (rows, rows[1:], rows[:-1], np.delete(rows, n // 2))
     ]
     for without in totals[1:]:
@@ -175,7 +173,7 @@ def test_sums_that_an_objective_takes_by_itself_do_not_count():
     X = np.linspace(-1, 1, 9)[:, np.newaxis]
     trusted(Own)
     kinds, rows = {"classes": [False, True]}, np.arange(9)
-    sums = Mechanism.gradient_sum(Own(X, X[:, 0] > 0, **kinds), np.zeros(2), rows, 1.0)
+    sums = gradients(Own(X, X[:, 0] > 0, **kinds), rows, np.zeros(2)).whole(1.0)
     assert sums[0] == 1 << 40
     with pytest.raises(TypeError, match="of class Claims takes by itself"):
-        Mechanism.gradient_sum(Claims(X, X[:, 0] > 0, **kinds), np.zeros(2), rows, 1.0)
+        gradients(Claims(X, X[:, 0] > 0, **kinds), rows, np.zeros(2))

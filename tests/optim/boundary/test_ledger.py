@@ -15,7 +15,7 @@ from dpcal import optim
 from dpcal.accountants import events
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import Ledger, PrivateOracle
-from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.noise import observing
 from dpcal.optim.boundary.seeds import Streams
 
 GRADIENT = query("gradient", count=1_000, **POISSON)

@@ -20,9 +20,8 @@ from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd, replaying
-from dpcal.optim.boundary.oracle import CompiledWalk
+from dpcal.optim.boundary.oracle import Walk
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.driver import walk_of
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +151,8 @@ def test_compiled_steps_are_not_for_correlated_noise():
     # Their noise is drawn afresh in every step: it is not what such a query's price is about.
     plan = plan_for(LambdaCGD(T, 0.5), batch_size=N, sampler="full")
     start = np.zeros(OBJECTIVE.dimension), "gradient"
-    walk = walk_of(PrivateOracle(OBJECTIVE, plan, seed=0), *start, rates=np.ones(2))
-    assert not isinstance(walk, CompiledWalk)
+    walk = Walk(PrivateOracle(OBJECTIVE, plan, seed=0), *start, rates=np.ones(2))
+    assert not walk.compiled
 
 
 def check_gone_on(path, plan, asks, half):

@@ -8,7 +8,7 @@ import pytest
 
 from dpcal import calibrate, optim
 from dpcal.errors import VacuousSchedule
-from dpcal.optim.ending import Ending
+from dpcal.optim.driver import Ending
 
 SAID = "as far as its own answers tell, the run ended no better than its start"
 RNG = np.random.default_rng(3)

@@ -1,7 +1,6 @@
 """Selection by noisy products with Hessians (Tao et al. 2025, Remark 5): its bound, price, gain."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from dpcal import calibrate
 from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.second_order.select_point import Power, best_power
 from dpcal.optim import FromGradients, Logistic, select_point
-from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.contributions import hessian_products
-from dpcal.optim.second_order.oracle import _Sums
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -140,9 +137,8 @@ def test_discrete_noise_sums_products_in_whole_steps():
     """Many records at once are the same whole numbers as one record at a time."""
     objective = Trigonometric.drawn(5_000, 3, seed=0)
     w, v = np.full(3, 0.4), np.array([0.6, -0.8, 0.0])
-    products = _Sums(objective, 3, partial(hessian_products, objective, v=v))
-    together = Mechanism.gradient_sum(products, w, np.arange(5_000), 0.5)
-    alone = sum(Mechanism.gradient_sum(products, w, np.array([row]), 0.5) for row in range(5_000))
+    together = hessian_products(objective, np.arange(5_000), w, v).whole(0.5)
+    alone = sum(hessian_products(objective, np.array([j]), w, v).whole(0.5) for j in range(5_000))
     assert (together == alone).all()
 
 

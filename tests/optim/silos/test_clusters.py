@@ -10,7 +10,7 @@ from _tree import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.contributions import gradients, losses
 from dpcal.optim.silos import PartitionsLost
 
 TARGET = {"n": N, "batch_size": 60, "epsilon": 2.0, "delta": 1e-6, "max_norm": 1.0}
@@ -35,14 +35,10 @@ def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
             assert (each.n, each.dimension, each.l2) == (N, 4, 0.01)
             assert each.loss(w) == pytest.approx(here.loss(w))
             assert each.gradient(w) == pytest.approx(here.gradient(w))
-            for kind, at in (
-                ("gradient_sum", (w,)),
-                ("gradient_sum", (w, v)),
-                ("loss_sum", (w,)),
-            ):
+            for of, at in ((gradients, (w,)), (gradients, (w, v)), (losses, (w,))):
                 for some in (rows, np.arange(N), rows[:0], np.resize(rows, N)):
-                    ask = getattr(Mechanism, kind)
-                    assert (ask(each, *at, some, 0.7) == ask(here, *at, some, 0.7)).all()
+                    first, second = (of(held, some, *at).whole(0.7) for held in (each, here))
+                    assert (first == second).all()
             assert sorted(each.fingerprints(b"key")) == sorted(here.fingerprints(b"key"))
             found.append([optim.run(each, plan, seed=3) for plan in PLANS])
             other = optim.run(each, PLAN, seed=4)

@@ -229,7 +229,7 @@ def test_a_silo_is_not_copied():
 
 def test_an_open_that_is_refused_leaves_the_silo_to_be_opened():
     silo = Silo(records())
-    with pytest.raises(ValueError, match="for the objective's n=600"):
+    with pytest.raises(ValueError, match="for n=600"):
         silo.open(dataclasses.replace(PLAN, n=N + 1))
     with pytest.raises(ValueError, match="must be opened with a plan"):
         silo.answer("gradient", FIRST.name, np.zeros(D))

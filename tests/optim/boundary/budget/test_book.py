@@ -467,8 +467,7 @@ def test_the_budget_of_a_book_is_its_content(make):
         assert float(whole) == pytest.approx(before, rel=1e-12)
         plan = dataclasses.replace(gaussian(40.0), delta=DELTA / 2)
         optim.noisy_gd(OBJECTIVE, plan, learning_rate=0.1)
-    row = book.runs[-1].plan
-    assert (row.delta, row.epsilon) == (DELTA / 2, plan.price().upper)  # its own, not the book's
+    assert book.runs[-1].plan == plan
 
 
 def test_a_budget_in_memory_is_one_event_for_the_largest_person():
@@ -530,8 +529,6 @@ def test_what_is_read_of_a_damaged_or_closed_file_is_one_sentence(make):
         file.execute("SELECT * FROM about")
     with pytest.raises(ValueError, match="no UTF-8"), book._file.named():
         b"\xff".decode()
-    with pytest.raises(ValueError, match="is damaged, once"), book._file.whole():
-        raise book._file.damaged("once")
     edit(book, "UPDATE about SET value = 'ab' WHERE name = 'key'")
     with pytest.raises(ValueError, match="its key has another length"):
         book.spent()
