@@ -80,6 +80,10 @@ _T = TypeVar("_T")
 
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
+# Begins the run of an algorithm, once: ``begin(steps=None, *, initial=None, center=None)`` opens the
+# oracle, with its file or budget. The run has ``steps`` planned moves, by default one for each answer
+# of the plan; a start, if the user does not choose it; and a centre of the ball, by default 0.
+Begin: TypeAlias = Callable[..., Run]
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle
 
@@ -259,24 +263,6 @@ class Algorithm(Protocol[_R_co]):
         **options: Any,
     ) -> _R_co:
         """Spend a plan; return the outcome."""
-
-
-class Begin(Protocol):
-    """Begins the run of an algorithm, once: opens the oracle, with its file or budget."""
-
-    def __call__(
-        self,
-        steps: int | None = None,
-        *,
-        initial: ArrayLike | None = None,
-        center: ArrayLike | None = None,
-    ) -> Run:
-        """Return the run, with its oracle.
-
-        The run has ``steps`` planned moves, by default one for each answer of the plan. It has a
-        start, if the user does not choose it, and a centre of the ball, the origin when omitted.
-        """
-        ...
 
 
 class _Enter(Protocol):
