@@ -80,9 +80,9 @@ _T = TypeVar("_T")
 
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
-# Begins the run of an algorithm, once: ``begin(steps=None, *, initial=None, center=None)`` opens the
-# oracle, with its file or budget. The run has ``steps`` planned moves, by default one for each answer
-# of the plan; a start, if the user does not choose it; and a centre of the ball, by default 0.
+# ``begin(steps=None, *, initial=None, center=None)`` begins an algorithm's run, once: it opens the
+# oracle, with its file or budget. The run has ``steps`` moves, by default one for each answer of
+# the plan; a start, if the user does not choose it; and a centre of the ball, by default the origin.
 Begin: TypeAlias = Callable[..., Run]
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle
