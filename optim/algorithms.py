@@ -82,7 +82,7 @@ _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 # ``begin(steps=None, *, initial=None, center=None)`` begins an algorithm's run, once: it opens the
 # oracle, with its file or budget. The run has ``steps`` moves, by default one for each answer of
-# the plan; a start, if the user does not choose it; and a centre of the ball, by default the origin.
+# the plan; a start, if the user chooses none; and a centre of the ball, by default the origin.
 Begin: TypeAlias = Callable[..., Run]
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle

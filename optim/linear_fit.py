@@ -284,15 +284,13 @@ def _convex(kind: str, settled: Defaults, settings: LinearSettings) -> Constants
             "release='last' needs two declared classes: clipped gradients of more are not those of "
             f"a convex loss. Got {settings.classes!r}."
         )
-    weight = settings.weight
-    curvature, gap = (1.0, 0.5) if kind == "squared" else (0.25, math.log(2))
-    clip = weight * settled.max_norm if settings.max_norm is None else settings.max_norm
-    return Constants(
-        lipschitz=clip,
-        smoothness=weight * settled.row_norm**2 * curvature,
-        strong_convexity=settings.l2,
-        gap=weight * gap,
-    )
+    given = {"row_norm": settled.row_norm, "l2": settings.l2}
+    if kind == "squared":
+        known = Squared.constants_for(**given, fit_intercept=False, target_bound=1.0)
+    else:
+        known = Logistic.constants_for(**given, fit_intercept=False, largest_weight=settings.weight)
+    clip = settings.weight * settled.max_norm if settings.max_norm is None else settings.max_norm
+    return replace(known, lipschitz=clip)
 
 
 def fit_linear(
