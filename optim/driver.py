@@ -34,7 +34,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, warn_caller
 from dpcal.optim.boundary.oracle import CompiledWalk, PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.ending import Ending, first_late
+from dpcal.optim.ending import Ending
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.result import Result, Trace
 
@@ -155,12 +155,6 @@ class Run(AbstractContextManager[None]):
     def until_noted(self) -> int:
         """Number of moves to the next row of the trace, at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
-
-    @property
-    def until_telling(self) -> int:
-        """Number of moves to the next step with a gradient for :meth:`hear`; 0 if it is this."""
-        late = first_late(self._steps)
-        return late - self.step if 0 < self.step < late else 0
 
     def hear(self, g: Vector, query: Query) -> None:
         """Take note of a gradient at the iterate, the answer to ``query``.
