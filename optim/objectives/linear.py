@@ -54,21 +54,16 @@ __all__ = [
     "smoothness_of",
 ]
 
+_EMBEDDED = 512  # records of a product with the matrix
 
-class _Embedded:
-    """Embedded records ``A x``, computed in blocks when they are copied."""
 
-    def __init__(self, features: Vector, matrix: Vector) -> None:
-        self._features, self._matrix = features, matrix
-        self.shape = len(features), len(matrix)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def __getitem__(self, some: slice) -> Vector:
-        features = self._features[some]
-        table: Vector = features @ self._matrix.T
-        table *= shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))[:, np.newaxis]
-        # A record that overflows is ignored, without a message: a message would reveal it.
-        return blanked(table, finite_rows(table))
+@np.errstate(over="ignore", invalid="ignore")
+def _embedded(features: Vector, matrix: Vector) -> Vector:
+    """Return embedded records ``A x``."""
+    table: Vector = features @ matrix.T
+    table *= shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))[:, np.newaxis]
+    # A record that overflows is ignored, without a message: a message would reveal it.
+    return blanked(table, finite_rows(table))
 
 
 class Scored(Objective):
@@ -250,7 +245,8 @@ class Linear(Scored):
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
-        table = _Embedded(self.kernel.features, matrix)
+        blocks = in_blocks(self.kernel.features, _EMBEDDED)
+        table = np.concatenate([_embedded(some, matrix) for some in blocks])
         small = copy.copy(self)
         small._embedded = self, matrix
         small.fit_intercept = False

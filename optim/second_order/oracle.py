@@ -1,7 +1,7 @@
 """Answers about curvature: noisy Hessians, and noisy comparisons of saddle scores.
 
 This is a part of the privacy boundary. A :class:`SecondOrderOracle` is a
-:class:`dpcal.optim.PrivateOracle` that answers three more kinds of queries. C is the query's
+:class:`dpcal.optim.PrivateOracle` that answers five more kinds of queries. C is the query's
 ``max_norm``:
 
 =================== ============================================== ==================== =========
@@ -9,7 +9,9 @@ method              sum or score behind the answer                 one added or 
 =================== ============================================== ==================== =========
 ``hessian``         sum of clipped Hessians, their upper triangles C                    2 C
 ``hessian_vector``  sum of clipped products with a vector          C                    2 C
+``saddle_score``    C times the saddle score of a point            C                    2 C
 ``accepts``         a saddle score, compared with a threshold      1                    2
+``best``            saddle scores of several points                1                    2
 =================== ============================================== ==================== =========
 
 The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-lambda / M - n tau_H
@@ -18,8 +20,8 @@ sum of Hessians clipped to operator norm M: both move by at most one contributio
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
 Scores are whole numbers of 2^-20 contributions, rounded down. Their noise is discrete Laplace noise
-(:mod:`dpcal.optim.boundary.discrete`). It is wider by 1 part in 500, for rounding: a score in
-doubles is within e contributions of its value, where u = 2^-53 and
+(:mod:`dpcal.optim.boundary.discrete`), or the noise of sums. It is wider by 1 part in 500, for
+rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
 
     e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
 
@@ -54,13 +56,14 @@ dpcal.errors.BudgetExceeded: query 'score' has accepted a point, and answers no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal._ext.sums import grid_step
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
@@ -69,10 +72,12 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import (
+    Asked,
     Contributions,
     gradients,
     hessian_products,
     hessians,
+    trusted,
 )
 
 __all__ = ["SecondOrderOracle", "symmetric"]
@@ -124,14 +129,37 @@ class SecondOrderOracle(PrivateOracle):
         mean = self._curved(sums, self._asked(query, "hessian vector"), w, v)
         return mean + self.objective.regularizer_gradient(v)
 
-    def _curved(self, sums: Objective, asked: Query, w: Vector, *about: Vector) -> Vector:
-        """Return the noisy mean of sums at w, which depend on released vectors too."""
+    def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
+        """Return a point's noisy saddle score, over the number of records.
+
+        Without noise it is ``max((||g|| - tau_g) / G, (-lambda - tau_H) / M)`` of the mean gradient
+        g and the smallest eigenvalue lambda of the mean Hessian. It is one number, and so is its
+        Gaussian noise, however many parameters there are.
+        """
+        w = self._parameters("w", w)
+        asked = self._asked(query, "saddle score")
+        self._check_rounding(w, thresholds, norms)
+
+        def handed(rows: Rows, at: Vector) -> Contributions:
+            def score(bound: float) -> Any:
+                return np.array([self._score(at, rows, thresholds, norms)])
+
+            return Asked(1, score, score)
+
+        public, sums = np.array([*thresholds, *norms]), _Sums(self.objective, 1, handed)
+        mean = self._curved(sums, asked, w, public, moved=_MOVED)
+        return float(mean[0]) / (grid_step(asked.max_norm) * _STEPS)
+
+    def _curved(
+        self, sums: Objective, asked: Query, w: Vector, *about: Vector, moved: float | None = None
+    ) -> Vector:
+        """Return the noisy mean of sums at w, which depend on public or released vectors too."""
 
         @np.errstate(all="ignore")
         def made() -> Vector:
             rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
-            return self._noisy_mean(total, asked, asked.max_norm)
+            return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
         return self._given(asked, (w, *about), made)
 
@@ -155,6 +183,26 @@ class SecondOrderOracle(PrivateOracle):
             if accepted:
                 self._accepted.add(query)
         return accepted
+
+    def best(
+        self, points: Sequence[ArrayLike], query: str, *, thresholds: Pair, norms: Pair
+    ) -> int:
+        """Return the number of the point with the least saddle score, after noise on each."""
+        checked = [self._parameters("points", w) for w in points]
+        if not checked:
+            raise ValueError("points must be one or more, got none.")
+        asked = self._asked(query, "noisy max")
+        for w in checked:
+            self._check_rounding(w, thresholds, norms)
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            rows = self._batches.sample(asked)
+            scores = [self._score(w, rows, thresholds, norms) for w in checked]
+            noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
+            return np.array([np.argmin(noisy)])
+
+        return int(self._given(asked, (*checked, np.array([*thresholds, *norms])), made)[0])
 
     def _laplace(self, scale: float) -> int:
         """Return Laplace noise for whole scores; the scale is in contributions."""
@@ -194,6 +242,7 @@ def symmetric(triangle: Vector, dimension: int) -> Vector:
     return H + np.triu(H, 1).T
 
 
+@trusted
 class _Sums(Objective):
     """An objective with the contributions of a given function as its "gradients"."""
 

@@ -113,7 +113,7 @@ class Selection(Result):
 
 
 @Optimizer(
-    summary="the first of several points that passes a private test",
+    summary="the first of several points that passes a private test, or the best of them",
     problem="smooth with smooth Hessians; second-order points of population risk",
     needs=("candidates", "accuracy", "lipschitz or max_norm", "smoothness", "hessian_lipschitz"),
     rate="alpha + (m n)^(-1/2) + d sqrt(candidates) / (sqrt(m) n epsilon)",
@@ -135,7 +135,7 @@ def select_point(
     seed: Seed = None,
     overlap: str = "local",
 ) -> Selection:
-    """Return the first candidate that passes a private test.
+    """Return the first candidate that passes a private test, or the best of all.
 
     A ValueError is raised if the plan is not for this selection, these silos or so many candidates;
     if silos share a record; or if training was about the records under another neighboring
@@ -230,9 +230,13 @@ def _chosen(
     G, M = numbers_of(plan.parameters, "max_norm hessian_norm")
     score: dict[str, Any] = {"query": "score", "thresholds": (tau_g, tau_H), "norms": (G, M)}
     method = plan.parameters["method"]
+    if method == "report-noisy-max":
+        return oracles[0].best(points, **score), len(points)
     for t, w in enumerate(points):
         if method == "above-threshold":
             passed = oracles[0].accepts(w, **score)
+        elif method == "gaussian-score":
+            passed = oracles[0].saddle_score(w, **score) <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
             passed = float(np.linalg.norm(gradient)) <= tau_g

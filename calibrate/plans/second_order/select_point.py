@@ -23,8 +23,9 @@ with L = ln(2 d / beta). A candidate passes if its gradient is at most alpha + e
 eigenvalue at least -(sqrt(rho alpha) + e_H). Then, up to probability omega, every alpha-point
 passes, and every point that passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho
 alpha) + 2 e_H)^2 / rho). For comparisons the noise in e_g and e_H is the scores', 3 b ln(1 / beta)
-contributions. The power method takes half of the budget for gradients, and half for k products with
-the Hessian, with errors as follows.
+contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 ln(1 / beta)). The
+power method takes half of the budget for gradients, and half for k products with the Hessian, with
+errors as follows.
 
 The power method on B = M I - H from a random direction: with fresh noise e_i in each product,
 
@@ -70,8 +71,14 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["METHODS", "Power", "best_power", "select_point"]
 
-METHODS = ("gaussian", "power-method", "above-threshold")
+METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 _OF_SILOS = ("gaussian", "power-method")
+_SCORED = {
+    "gaussian-score": "saddle score",
+    "above-threshold": "above threshold",
+    "report-noisy-max": "noisy max",
+}
+
 
 _RATIO = 1.2
 _MOST_PRODUCTS = 5_000
@@ -112,9 +119,11 @@ def select_point(
         ``"gaussian"`` (a noisy gradient and a noisy Hessian of each candidate; Algorithm 4),
         ``"power-method"`` (a noisy gradient, and noisy products of the Hessian with vectors, by
         which the power method seeks a negative eigenvalue; Remark 5: less noise in many dimensions,
-        for objectives without a regularizer), or ``"above-threshold"`` (the first candidate with a
-        noisy score below a noisy threshold; for one silo: local scores do not bound the mean over
-        silos).
+        for objectives without a regularizer), ``"gaussian-score"`` (one noisy number of each: how
+        far it is from passing, in units of one record's contribution; its noise grows as sqrt(T)
+        and not with d), ``"above-threshold"`` (the first candidate with a noisy score below a noisy
+        threshold) or ``"report-noisy-max"`` (the candidate with the best noisy score; none is
+        refused). The last three are for one silo: local scores do not bound the mean over silos.
     silos
         Number of silos that are averaged, m >= 1.
     rank
@@ -218,10 +227,15 @@ class _Test(Given):
         if method in _OF_SILOS:
             z = common.repeated(self.z, 2 * self.T)
             return self.products(z) if method == "power-method" else self.answers(z)
-        moved = 2 if self.target.relation == "replace-one" else 1
-        scale = 2 * moved / validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
-        noise = 3 * scale * math.log(1 / self.beta)
-        score = common.gradients(1.0, scale, self.T, name="score", kind="above threshold")
+        if method == "gaussian-score":
+            scale = common.repeated(self.z, self.T)
+            noise = scale * self.tail  # one tail of one number, on either side of the threshold
+        else:
+            moved = 2 if self.target.relation == "replace-one" else 1
+            scale = 2 * moved / validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
+            noise = 3 * scale * math.log(1 / self.beta)
+        count = 1 if method == "report-noisy-max" else self.T
+        score = common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])
         gradient, hessian = self.sampling
         e_H = hessian + self.M * (noise / self.n)
         return (score,), _Slack(gradient + self.G * (noise / self.n), e_H, 2 * e_H)
@@ -248,7 +262,7 @@ class _Test(Given):
             raise ValueError(
                 f"n must be larger for method='power-method', got {self.n}: its products are too "
                 f"noisy to find an eigenvalue above -smoothness, the smallest possible. Use "
-                "method='above-threshold', or a larger epsilon."
+                "method='gaussian-score', or a larger epsilon."
             )
         gradient, k = common.gradients(self.G, multiplier, self.T), run.products
         noise, kind = common.repeated(multiplier, k), "hessian vector"

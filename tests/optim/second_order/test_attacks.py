@@ -62,7 +62,7 @@ def test_no_record_is_found_outside_the_answers(changes):
     assert found.largest <= 2 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("method", ["gaussian", "power-method"])
+@pytest.mark.parametrize("method", ["gaussian", "gaussian-score", "power-method"])
 def test_selections_hold_and_with_half_their_noise_they_do_not(method):
     epsilon = 100.0 if method == "power-method" else 2.0  # for so few records
     plan = selecting(method=method, candidates=2, epsilon=epsilon)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from _recording import record
 from saddles import Trigonometric
+from scipy import stats
 
 from dpcal import accountants, calibrate, report
 from dpcal.accountants import events
 from dpcal.calibrate.plans.common import single_release
-from dpcal.errors import UnsupportedEvent, VacuousSchedule
+from dpcal.errors import BudgetExceeded, UnsupportedEvent, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.second_order.oracle import SecondOrderOracle
@@ -46,10 +47,10 @@ def test_algorithm_4_costs_exactly_what_is_asked_for():
     assert hessian.max_norm == pytest.approx(math.sqrt(5))
 
 
-def test_comparisons_are_pure_whatever_the_number_of_candidates():
+@pytest.mark.parametrize("method", ["above-threshold", "report-noisy-max"])
+def test_comparisons_are_pure_whatever_the_number_of_candidates(method):
     for relation, moved in (("replace-special", 1), ("replace-one", 2)):
-        given = {"method": "above-threshold", "neighboring_relation": relation}
-        plan = planned(candidates=1000, **given)
+        plan = planned(method=method, candidates=1000, neighboring_relation=relation)
         (query,) = plan.queries
         assert query.noise_multiplier == pytest.approx(2 * moved)
         # Pure: at a delta that nothing but certainty leaves room for, the epsilon is the same.
@@ -142,7 +143,7 @@ def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gaussian", "above-threshold"])
+@pytest.mark.parametrize("method", ["gaussian", "gaussian-score", "above-threshold"])
 def test_explicit_thresholds_cover(method):
     """60 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
 
@@ -210,7 +211,34 @@ def test_records_of_the_training_are_composed(trained):
     assert alike.training is None
 
 
-@pytest.mark.parametrize(("method", "runs"), [("above-threshold", 1), ("gaussian", 2)])
+@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
+def test_a_noisy_score_is_one_gaussian_number(relation):
+    """300 scores of one point: mean and spread, with a false alarm once in 10,000 times.
+
+    They are whole numbers of steps of 2^-20.
+    """
+    plan = planned(n=400, candidates=300, method="gaussian-score", neighboring_relation=relation)
+    (query,) = plan.queries
+    z = single_release(1.0, 1e-6, relation)
+    assert query.noise_multiplier == pytest.approx(math.sqrt(300) * z, rel=1e-9)
+    objective = Trigonometric.drawn(400, 5, seed=2)
+    oracle = SecondOrderOracle(objective, plan, seed=8)
+    ask = {"thresholds": (0.4, 0.3), "norms": (math.sqrt(5), 1.0)}
+    answers = np.array([oracle.saddle_score(SADDLE, "score", **ask) for _ in range(300)])
+    gradient = np.linalg.norm(objective.gradient(SADDLE))
+    least = np.cos(objective.Z + SADDLE).mean(axis=0).min()
+    exact = max((gradient - 0.4) / math.sqrt(5), -least - 0.3)
+    steps = answers * 400 * 2**20
+    assert np.abs(steps - np.rint(steps)).max() < 1e-3
+    drawn = (answers - exact) * 400 / query.noise_multiplier
+    assert abs(drawn.sum()) < 3.9 * math.sqrt(300)
+    square = float((drawn**2).sum())
+    assert 2 * min(stats.chi2.cdf(square, 300), stats.chi2.sf(square, 300)) > 1e-4
+    with pytest.raises(BudgetExceeded):
+        oracle.saddle_score(SADDLE, "score", **ask)
+
+
+@pytest.mark.parametrize(("method", "runs"), [("gaussian-score", 1), ("gaussian", 2)])
 def test_what_is_chosen_can_be_checked_from_its_report(tmp_path, trained, method, runs):
     holdout = trained[1] if runs == 1 else trained[0]
     chosen = select_point(holdout, trained[2], planned(method=method), seed=1)

@@ -68,7 +68,9 @@ def test_scores_whose_rounding_is_not_known_are_refused():
     for kind in ("above threshold", "noisy max", "saddle score"):
         with pytest.raises(UnsupportedEvent, match=rf"{kind}' is for .*, got 'add-or-remove-one'"):
             scored(kind, "add-or-remove-one")
-    oracle = SecondOrderOracle(OBJECTIVE, scored("above threshold"))
-    with pytest.raises(UnsupportedEvent, match="leaves room for scores"):
-        oracle.accepts(MINIMUM, "score", thresholds=(0.3, 0.3), norms=(1e-9, 1.0))
-    assert oracle.ledger.count("score") == 0
+        oracle = SecondOrderOracle(OBJECTIVE, scored(kind))
+        ask = {"above threshold": "accepts", "noisy max": "best", "saddle score": "saddle_score"}
+        point = [MINIMUM] if kind == "noisy max" else MINIMUM
+        with pytest.raises(UnsupportedEvent, match="leaves room for scores"):
+            getattr(oracle, ask[kind])(point, "score", thresholds=(0.3, 0.3), norms=(1e-9, 1.0))
+        assert oracle.ledger.count("score") == 0
