@@ -17,8 +17,9 @@ cdef class ClippedSum:
     cdef const double* rows
     cdef const double* targets_and_norms
     cdef const double* class_weights
-    cdef Py_ssize_t width, padded_row, taken
-    cdef bint intercept
+    cdef Py_ssize_t width, padded_row, taken, dual
+    cdef double primal_share, dual_share
+    cdef bint intercept, joint
     cdef int bind(self) except -1
     cdef Row near(self, Py_ssize_t row) noexcept nogil
     cdef double weight(self, double target) noexcept nogil
@@ -34,6 +35,9 @@ cdef class ClippedSum:
         Batch batch,
         Py_ssize_t size,
         double* total,
+    ) noexcept nogil
+    cdef void clip(
+        self, double* out, double norm, double bound, double* primal, double* dual
     ) noexcept nogil
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil
 

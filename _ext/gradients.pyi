@@ -21,6 +21,8 @@ class ClippedSum:
         *,
         intercept: bool,
         weights: ArrayLike | None = ...,
+        shares: tuple[float, float] | None = ...,
+        dual: int = ...,
     ) -> None: ...
     def __call__(
         self,

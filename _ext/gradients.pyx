@@ -184,6 +184,9 @@ cdef class ClippedSum:
     weights
         Numbers > 0 that losses are multiplied by, before gradients are clipped: one for targets up
         to 0 and one for others, or one for each of K > 1 classes. None for 1.
+    shares, dual
+        None to clip a gradient as a whole. Two shares of the bound, whose squares sum to at most 1,
+        clip its last ``dual`` numbers alone, and the others alone.
     """
 
     def __init__(
@@ -194,6 +197,8 @@ cdef class ClippedSum:
         *,
         bint intercept,
         weights=None,
+        shares=None,
+        Py_ssize_t dual=0,
     ):
         n, d = X.shape
         if targets.shape != (n,):
@@ -204,6 +209,10 @@ cdef class ClippedSum:
         self.point = loss if isinstance(loss, PointLoss) else None
         self.dimension = loss.scores * self.width + loss.tail
         self.stride = self.dimension + 2 * LANES if loss.tail or loss.scores > 1 else self.padded_row
+        self.joint, self.dual = shares is None, dual
+        self.primal_share, self.dual_share = (1.0, 1.0) if shares is None else shares
+        if not (self.joint or self.primal_share**2 + self.dual_share**2 <= 1):
+            raise ValueError(f"shares must have squares that sum to at most 1, got {shares}.")
         rows = aligned_zeros(n * self.padded_row)
         table = rows.reshape(n, self.padded_row)
         pairs = aligned_zeros(2 * n)
@@ -241,7 +250,8 @@ cdef class ClippedSum:
 
     def __reduce__(self):
         table = np.ascontiguousarray(self.features[:, : self.width - self.intercept])
-        return _again, (self.loss, table, self.targets, self.intercept, self.weights)
+        given = self.loss, table, self.targets, self.intercept, self.weights
+        return _again, (*given, None if self.joint else (self.primal_share, self.dual_share), self.dual)
 
     def __call__(self, w, rows=None, *, v=None, double max_norm=INFINITY):
         """Return the sum of clipped gradients over ``rows``, all of them when omitted.
@@ -418,7 +428,7 @@ cdef class ClippedSum:
         cdef const double* pair
         cdef double* out = scores + 2 * MANY * K
         cdef double* before = out + K + E
-        cdef double weight, norm
+        cdef double weight, primal, dual
         cdef Record at
         for i in range(size):
             pair = self.targets_and_norms + 2 * batch.rows[i]
@@ -436,14 +446,26 @@ cdef class ClippedSum:
             weight = self.weight(pair[0])
             for k in range(K + E if weight != 1 else 0):
                 out[k] *= weight
-            norm = norm_of(out, K + E, K, pair[1])
-            if not isfinite(norm):
-                memset(out, 0, (K + E) * sizeof(double))
-            weight = factor_of(norm, batch.bound)
+            self.clip(out, pair[1], batch.bound, &primal, &dual)
             for k in range(K):
-                scores[i * K + k] = out[k] * weight
-            for k in range(E):
-                total[end + k] += out[K + k] * weight
+                scores[i * K + k] = out[k] * primal
+            for k in range(E - self.dual):
+                total[end + k] += out[K + k] * primal
+            for k in range(E - self.dual, E):
+                total[end + k] += out[K + k] * dual
+
+    cdef inline void clip(
+        self, double* out, double norm, double bound, double* primal, double* dual
+    ) noexcept nogil:
+        """Compute what shortens K factors of a row of this norm, and the tail, to the bound."""
+        cdef Py_ssize_t size = self.loss.scores + self.loss.tail, last = 0 if self.joint else self.dual
+        cdef double first = norm_of(out, size - last, self.loss.scores, norm), second = 0
+        if last:
+            second = norm_of(out + size - last, last, 0, 1.0)
+        if not isfinite(first + second):
+            memset(out, 0, size * sizeof(double))
+        primal[0] = factor_of(first, bound * self.primal_share)
+        dual[0] = factor_of(second, bound * self.dual_share) if last else primal[0]
 
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         cdef double total = 0, value
@@ -472,6 +494,7 @@ cdef class ClippedSum:
         return total
 
 
-def _again(loss, X, targets, intercept, weights):
+def _again(loss, X, targets, intercept, weights, shares, dual):
     """Return a kernel that was pickled."""
-    return ClippedSum(loss, X, targets, intercept=intercept, weights=weights)
+    given = {"intercept": intercept, "weights": weights, "shares": shares, "dual": dual}
+    return ClippedSum(loss, X, targets, **given)

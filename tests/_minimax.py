@@ -27,7 +27,7 @@ EXPERIMENT = Releases(**COUNTS, relation="add-or-remove-one", literal=True)
 class MatrixSensing(minimax.Minimax):
     """``mean of y_i (<A_i, U V^T> - b_i) - y_i^2 / 2``, with a dual number for each record."""
 
-    def __init__(self, A, b, *, rank):
+    def __init__(self, A, b, *, rank, block_shares=None):
         self.A, self.b, self.rank = A, b, rank
         dimensions = (sum(A.shape[1:]) * rank, len(b))
         super().__init__(
@@ -35,6 +35,7 @@ class MatrixSensing(minimax.Minimax):
             n=len(b),
             dimensions=dimensions,
             loss=lambda x, y, rows: y[rows] * self._measured(x, rows)[0] - y[rows] ** 2 / 2,
+            block_shares=block_shares,
         )
 
     def digest(self):

@@ -78,7 +78,9 @@ class ToySaddle(Minimax):
     )
     """Of F within the unit ball, roughly."""
 
-    def __init__(self, *, n: int, seed: int) -> None:
+    def __init__(
+        self, *, n: int, seed: int, block_shares: tuple[float, float] | None = None
+    ) -> None:
         rng = np.random.default_rng(seed)
         table = np.hstack([rng.uniform(-0.5, 0.5, (n, 4)), rng.uniform(-0.2, 0.2, (n, 2))])
         table -= table.mean(axis=0)
@@ -99,6 +101,7 @@ class ToySaddle(Minimax):
             n=n,
             dimensions=(2, 2),
             loss=losses,
+            block_shares=block_shares,
             constants=self.constants,
         )
 

@@ -41,7 +41,7 @@ class AUCMaximization(Factored):
 
     Parameters
     ----------
-    X, labels, primal_l2, classes, classes_from_data
+    X, labels, primal_l2, classes, classes_from_data, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`; the second class is positive. There is
         no intercept: it would cancel.
     positive_share
@@ -66,6 +66,7 @@ class AUCMaximization(Factored):
         score_bound: float = 2.0,
         classes: tuple[Any, Any] | None = None,
         classes_from_data: bool = False,
+        block_shares: tuple[float, float] | None = None,
     ) -> None:
         table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
@@ -82,6 +83,7 @@ class AUCMaximization(Factored):
             dual_set=Box(-bound, bound),
             primal_l2=primal_l2,
             dual_l2=2 * p * (1 - p),
+            block_shares=block_shares,
         )
 
     @classmethod

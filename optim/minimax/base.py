@@ -66,6 +66,11 @@ class MinimaxObjective(Objective):
     primal_l2, dual_l2
         Strengths >= 0 of the public regularisers ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``.
         They get no noise and are never clipped; the second makes f strongly concave in y.
+    block_shares
+        None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block by
+        itself, to C times its share of the root of their sum of squares, so that both together stay
+        within C; each block then has the noise of C. The attribute is scaled to squares that sum to
+        at most 1.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class MinimaxObjective(Objective):
         dual_set: ConvexSet | None = None,
         primal_l2: float = 0.0,
         dual_l2: float = 0.0,
+        block_shares: tuple[float, float] | None = None,
     ) -> None:
         d1, d2 = validate.counts(dimensions=dimensions)
         self.n = validate.count(n=n)
@@ -87,6 +93,9 @@ class MinimaxObjective(Objective):
             raise TypeError(f"dual_set must be a ConvexSet, got {dual_set!r}.")
         self.l2 = self.primal_l2 = validate.non_negative(primal_l2=primal_l2)
         self.dual_l2 = validate.non_negative(dual_l2=dual_l2)
+        self.block_shares = None if block_shares is None else _normalised(block_shares)
+        if self.block_shares is not None:
+            self._shares = tuple(zip(self.block_shares, self.dimensions, strict=True))
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Return x and y, views of w."""
@@ -168,7 +177,7 @@ class Minimax(MinimaxObjective):
         and in y, shape (m, d2), for ``rows`` (row numbers, shape (m,)). The privacy claim needs
         both to depend only on that record, x and y: no statistics of a batch, no memory. A record
         with a gradient that is NaN or infinite contributes zero.
-    n, dimensions, dual_set, primal_l2, dual_l2
+    n, dimensions, dual_set, primal_l2, dual_l2, block_shares
         See :class:`dpcal.optim.minimax.MinimaxObjective`.
     loss
         ``loss(x, y, rows)`` returns F of ``rows``, shape (m,); for diagnostics.
@@ -199,6 +208,7 @@ class Minimax(MinimaxObjective):
         loss: Losses | None = None,
         primal_l2: float = 0.0,
         dual_l2: float = 0.0,
+        block_shares: tuple[float, float] | None = None,
         constants: Constants | None = None,
     ) -> None:
         check_functions(gradients, loss=loss)
@@ -208,6 +218,7 @@ class Minimax(MinimaxObjective):
             dual_set=dual_set,
             primal_l2=primal_l2,
             dual_l2=dual_l2,
+            block_shares=block_shares,
         )
         self._gradients, self._loss = gradients, loss
         self.constants = validate.instance(Constants, constants=constants or UNKNOWN)
@@ -226,3 +237,11 @@ class Minimax(MinimaxObjective):
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         return shaped("loss", self._loss(*self.split(w.copy()), rows.copy()), (len(rows),))
+
+
+def _normalised(shares: tuple[float, float]) -> tuple[float, float]:
+    """Return a pair scaled so that its squares sum to at most one, rounding included."""
+    primal, dual = shares
+    primal, dual = validate.positive(primal_share=primal), validate.positive(dual_share=dual)
+    norm = math.hypot(primal, dual) * (1 + 1e-15)
+    return primal / norm, dual / norm

@@ -53,6 +53,8 @@ class Factored(MinimaxObjective):
     classes_from_data
         Whether the classes are read off the records, which no claim covers: every statement names
         them then.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
     """
 
     kernel: ClippedSum
@@ -73,8 +75,14 @@ class Factored(MinimaxObjective):
         self._columns = X.shape[1] + self.fit_intercept
         super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)
         self._targets = targets, *others
-        X = blanked(X, known, math.nan)
-        self.kernel = ClippedSum(loss, X, targets, intercept=self.fit_intercept)
+        self.kernel = ClippedSum(
+            loss,
+            blanked(X, known, math.nan),
+            targets,
+            intercept=self.fit_intercept,
+            shares=self.block_shares,
+            dual=dual_dimension,
+        )
 
     def _digested(self) -> tuple[Vector, ...]:
         known = ~np.isnan(self.kernel.targets)

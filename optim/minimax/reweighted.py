@@ -49,7 +49,7 @@ class FairClassification(Factored):
 
     Parameters
     ----------
-    X, labels, primal_l2, fit_intercept, classes, classes_from_data
+    X, labels, primal_l2, fit_intercept, classes, classes_from_data, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
         Number of each record's group in [0, G), shape (n,). It is protected like the record's other
@@ -82,6 +82,7 @@ class FairClassification(Factored):
         fit_intercept: bool = True,
         classes: tuple[Any, Any] | None = None,
         classes_from_data: bool = False,
+        block_shares: tuple[float, float] | None = None,
     ) -> None:
         table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
@@ -114,6 +115,7 @@ class FairClassification(Factored):
             dual_l2=validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
             fit_intercept=fit_intercept,
+            block_shares=block_shares,
         )
         read = {"classes": classes_from_data, "number of groups": groups_from_data}
         self.read_from_data = tuple(name for name, was_read in read.items() if was_read)
@@ -151,7 +153,7 @@ class CovariateShift(Factored):
 
     Parameters
     ----------
-    X, primal_l2, fit_intercept
+    X, primal_l2, fit_intercept, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     targets
         Numbers, shape (n,).
@@ -180,6 +182,7 @@ class CovariateShift(Factored):
         tilt_norm: float = 1.0,
         primal_l2: float = 0.0,
         fit_intercept: bool = True,
+        block_shares: tuple[float, float] | None = None,
     ) -> None:
         table, known = records_of(X)
         t = cells("targets", targets)
@@ -204,6 +207,7 @@ class CovariateShift(Factored):
             dual_l2=validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
             fit_intercept=fit_intercept,
+            block_shares=block_shares,
         )
 
     @classmethod

@@ -130,6 +130,8 @@ class Objective:
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
     kernel: ClippedSum | None = None
+    # Share of the bound, and length, of each part of a gradient that is clipped separately.
+    _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
 
@@ -170,7 +172,7 @@ class Objective:
         """
         if isinstance(self.kernel, ClippedSum):
             return Kernel(self.kernel, rows, *at)
-        return Table(self.dimension, self.tables(rows, *at))
+        return Table(self.dimension, self.tables(rows, *at), self._shares)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """Return the losses of ``rows``, one number a record, for oracles to sum."""

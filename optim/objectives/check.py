@@ -24,8 +24,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcal._internal import validate
-from dpcal.errors import BrokenObjective
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.errors import BrokenObjective, warn_caller
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import (
     Contributions,
@@ -46,8 +46,13 @@ _GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 # Relative step of central differences, and their largest error, which kinks of a loss cause.
 _STEP, _DIFFERENCES = 1e-5, 1e-4
 
+# Halvings of the segment between two parameters; its last length is far above rounding.
+_HALVINGS = 20
 
-def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> None:
+
+def check_objective(
+    objective: Objective, *, seed: int = 0, trials: int = 4, smoothness: float | None = None
+) -> None:
     """Test an objective on random rows and parameters, before any run: the test is not private.
 
     BrokenObjective is raised if sums are not the sums of their records, if the order of rows or the
@@ -60,6 +65,10 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
     seed, trials
         Seed of the rows and parameters that are tried, an integer >= 0; and number of trials, at
         least 1.
+    smoothness
+        L1 > 0 of one record's loss, if a theorem is to be used that needs it. VacuousSchedule, a
+        warning, names a row with gradients that change faster. The gradients of a hinge do:
+        theorems for smooth losses then promise nothing, while privacy holds.
     """
     validate.instance(Objective, objective=objective)
     rng = np.random.default_rng(validate.seed(seed=seed))
@@ -70,6 +79,8 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         rows = rng.permutation(objective.n)[:_ROWS].astype(np.intp)
         _check_all_sums(objective, w, v, rows)
         _check_hessian(objective, w, v, rows)
+        if smoothness is not None:
+            _check_smooth(objective, w, v, rows, validate.positive(smoothness=smoothness))
 
 
 def screen(objective: Objective) -> None:
@@ -162,6 +173,29 @@ def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> No
             "a Hessian must be the derivative of the gradients: its product with a vector differs "
             "from a difference of gradients."
         )
+
+
+def _check_smooth(objective: Objective, w: Vector, v: Vector, rows: Rows, most: float) -> None:
+    """Warn if the gradients of a row change faster than ``most`` somewhere between w and v.
+
+    At least one half of a segment has the rate of change of the whole or more, so halving finds a
+    kink.
+    """
+    for row in rows:
+        start, end = ((at, objective.clipped_sum(at, np.array([row]), math.inf)) for at in (w, v))
+        for _ in range(_HALVINGS):
+            at = (start[0] + end[0]) / 2
+            middle = at, objective.clipped_sum(at, np.array([row]), math.inf)
+            halves = (start, middle), (end, middle)
+            start, end = max(halves, key=lambda ends: norm_of(ends[0][1] - ends[1][1]))
+        apart, moved = (norm_of(a - b) for a, b in zip(start, end, strict=True))
+        if moved > (1 + _DIFFERENCES) * most * apart:
+            warn_caller(
+                f"the gradient of row {row} moves by {moved:.3g} between parameters "
+                f"{apart:.3g} apart, more than smoothness={most:.6g} allows: the loss has a kink, "
+                "as a hinge has, or is curved more. Theorems for smooth losses promise nothing.",
+            )
+            return
 
 
 def _norm_of(v: Vector) -> float:

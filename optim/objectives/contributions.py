@@ -127,35 +127,55 @@ class Table(Contributions):
         Number of entries of a vector.
     blocks
         Vectors, shapes (m, size).
+    shares
+        None to clip vectors as they are. Pairs of a number in (0, 1] and a number of entries clip
+        these parts of a vector to their shares of the bound. The squares of the shares sum to at
+        most 1. A vector that is not finite in one part contributes to none.
     """
 
-    def __init__(self, size: int, blocks: Iterable[Vector]) -> None:
+    def __init__(
+        self, size: int, blocks: Iterable[Vector], shares: tuple[tuple[float, int], ...] = ()
+    ) -> None:
         self.size, self._blocks = size, blocks
+        lengths = [length for _, length in shares]
+        if not math.fsum(share**2 for share, _ in shares) <= 1 or min(lengths, default=1) < 1:
+            raise ValueError(
+                "shares must have squares that sum to at most 1, of one entry or more each, got "
+                f"{shares}."
+            )
+        ends = np.cumsum([0, *lengths])
+        self._parts = [(share, slice(*ends[i : i + 2])) for i, (share, _) in enumerate(shares)] or [
+            (1.0, slice(None))
+        ]
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
         total = np.zeros(self.size)
-        for block in self._doubles():
-            total += clipped_rows(block, bound)
+        for block in self._finite():
+            for share, part in self._parts:
+                total[part] += clipped_rows(block[:, part], bound * share)
         return total
 
     def whole(self, bound: float) -> Integers:
         """See :meth:`Contributions.whole`."""
         total, step = np.zeros(self.size, dtype=np.int64), grid_step(bound)
-        most = math.floor(bound / step) - 1  # one step below the bound covers a norm's rounding
-        for block in self._doubles():
-            grid.add_rows(np.ascontiguousarray(block), most * step, most, total)
+        for block in self._finite():
+            for share, part in self._parts:
+                # One step below the bound covers the rounding of a norm.
+                most = math.floor(bound * share / step) - 1
+                grid.add_rows(np.ascontiguousarray(block[:, part]), most * step, most, total[part])
         return total
 
-    def _doubles(self) -> Iterator[Vector]:
-        """Yield blocks of doubles."""
+    def _finite(self) -> Iterator[Vector]:
+        """Yield blocks of doubles, without rows that are not finite where parts are clipped."""
         for block in self._counted(self._blocks, len):
             table = np.asarray(block, dtype=np.float64)
             if table.shape[1:] != (self.size,):
                 raise ValueError(
                     f"contributions must have {self.size} numbers, got shape {table.shape}."
                 )
-            yield table
+            whole = len(self._parts) == 1
+            yield table if whole else table[np.isfinite(table).all(axis=1)]
 
 
 class Products(Contributions):

@@ -137,7 +137,7 @@ class Scored(Objective):
         Parameters
         ----------
         row_norm
-            Bound > 0 on the L2 norm of every record that does not depend on the records; or inf.
+            Bound > 0 on the L2 norm of every record that does not depend on the records.
         l2, fit_intercept
             As of the objective.
         **known
@@ -153,7 +153,7 @@ class Scored(Objective):
 strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
-        norm = validate.radius(row_norm=row_norm)
+        norm = validate.positive(row_norm=row_norm)
         if fit_intercept:
             norm = math.hypot(norm, 1.0) * (1 + 2.0**-50)
         return cls._within(norm, l2, **cls._known(norm, **known))

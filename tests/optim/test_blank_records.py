@@ -42,6 +42,7 @@ LABELLED = {
     "mlp": lambda X, y: MLP(X, y, width=3, **CLASSES),
     "kan": lambda X, y: KAN(X, y, width=3, **CLASSES),
     "fair": _fair,
+    "fair, blocks": lambda X, y: _fair(X, y, block_shares=(1.0, 1.0)),
     "area": _area,
 }
 NUMBERED = {

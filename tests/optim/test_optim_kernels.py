@@ -39,15 +39,16 @@ cancelling = np.array([1e308, -1e308, 5e-324, math.nan, *[1.0] * 16])
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(st.sampled_from([*LOSSES]), numbers, numbers, st.floats(1e-6, 1e6))
-@example("squared", np.full(20, 1e300), np.array([1e300, -1e300] * 10), 1.0)
-@example("squared", np.array([1e300, 5e-324] * 10), np.zeros(20), 1.0)
-@example("softmax", cancelling, cancelling[::-1], 1.0)
-@example("area", cancelling, cancelling, 1.0)
-def test_no_record_contributes_more_than_the_bound(name, X, w, max_norm):
+@given(st.sampled_from([*LOSSES]), numbers, numbers, st.floats(1e-6, 1e6), st.booleans())
+@example("squared", np.full(20, 1e300), np.array([1e300, -1e300] * 10), 1.0, False)
+@example("squared", np.array([1e300, 5e-324] * 10), np.zeros(20), 1.0, False)
+@example("softmax", cancelling, cancelling[::-1], 1.0, False)
+@example("area", cancelling, cancelling, 1.0, True)
+def test_no_record_contributes_more_than_the_bound(name, X, w, max_norm, apart):
     # In exact arithmetic, for the rounded numbers that are added; overflow and NaN included.
+    how = {"shares": (0.6, 0.8), "dual": LOSSES[name].tail} if apart else {}
     targets = np.array([1.0, X[-1]])
-    kernel = ClippedSum(LOSSES[name], X[:8].reshape(2, 4), targets, intercept=False)
+    kernel = ClippedSum(LOSSES[name], X[:8].reshape(2, 4), targets, intercept=False, **how)
     w = w[: kernel.dimension]
     for row, v in itertools.product(range(2), (None, w[::-1])):
         contribution = kernel(w, [row], v=v, max_norm=max_norm)

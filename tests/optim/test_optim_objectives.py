@@ -1,6 +1,7 @@
 """Losses, gradients and optima against finite differences and scikit-learn, and what is refused."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from dpcal.optim import Logistic, Softmax, Squared
+from dpcal.errors import VacuousSchedule
+from dpcal.optim import FromGradients, Logistic, Softmax, Squared, check_objective
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,25 @@ def test_bad_records_are_refused_in_a_sentence():
     ):
         with pytest.raises((TypeError, ValueError), match=sentence):
             ask()
+
+
+def test_a_hinge_under_a_smooth_theorem_is_named_and_smooth_losses_are_not():
+    """The gradient of a hinge jumps by a row's norm however near two parameters are."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    signs = np.where(rng.random(60) < 0.5, -1.0, 1.0)
+
+    def hinge(w, rows):
+        inside = signs[rows] * (X[rows] @ w) < 1
+        return -(inside * signs[rows])[:, np.newaxis] * X[rows]
+
+    with pytest.warns(VacuousSchedule, match="the loss has a kink, as a hinge has"):
+        check_objective(FromGradients(hinge, n=60, dimension=3), smoothness=1e3)
+    logistic = Logistic(X, signs, fit_intercept=False, classes=[-1.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_objective(logistic, smoothness=0.25)
+    # A constant that is ten times too small is found as well.
+    with pytest.warns(VacuousSchedule, match=r"more than smoothness=0\.025 allows"):
+        check_objective(logistic, smoothness=0.025)

@@ -9,6 +9,8 @@ import pytest
 from _answers import EVERYONE, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, query
 
 from dpcal._ext import grid
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import AreaLoss
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
@@ -58,7 +60,11 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     check_refused("noise_multiplier must be a number in", Mechanism, wide, D, None)
     check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING)
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
-    # Numbers that stand in two places of the sum would count twice.
+    apart = {"intercept": False, "shares": (1.0, 0.1), "dual": 3}
+    check_refused("shares must have", ClippedSum, AreaLoss(0.5), X, Y, **apart)
+    check_refused("shares must have", contributions.Table, D, [], ((1.1, D),))
+    # Parts that overlap, and numbers that stand in two places of the sum, would count twice.
+    check_refused("of one entry or more", contributions.Table, D, [], ((0.5, D), (0.1, -D)))
     check_refused("a place twice", contributions.Products, D, [], np.zeros(D, dtype=np.intp))
     one = np.ones((N, 1))
     for found, told in (

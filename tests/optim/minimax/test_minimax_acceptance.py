@@ -102,14 +102,13 @@ def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
 
 
 class AveragedClip(Minimax):
-    """Adds gradients and clips the sum to n, half of the bound: two sums are no more apart."""
+    """Adds gradients and clips the sum to half of the bound: two sums are no more apart."""
 
     checked = True
 
     def contributions(self, rows, *at):
         total = np.vstack([np.zeros(self.dimension), *self.tables(rows, *at)]).sum(axis=0)
-        total *= min(1.0, self.n / max(np.linalg.norm(total), 1e-300))
-        return Table(self.dimension, [np.array([total])[: len(rows)]])
+        return Table(self.dimension, [np.array([total])[: len(rows)]], ((0.5, self.dimension),))
 
 
 @quiet

@@ -38,9 +38,10 @@ def one_by_one():
 # -- sums
 
 
+@pytest.mark.parametrize("shares", [None, (1.0, 1.0)])
 @pytest.mark.parametrize("name", COMPILED)
-def test_no_contribution_exceeds_its_bound_at_any_scale(name):
-    problem = COMPILED[name]()
+def test_no_contribution_exceeds_its_bound_at_any_scale(name, shares):
+    problem = COMPILED[name](block_shares=shares)
     rng = np.random.default_rng(2)
     for scale in (1e-160, 1e-80, 1.0, 1e40, 1e150, 1e300):
         w, v = scale * rng.standard_normal((2, problem.dimension))

@@ -78,21 +78,26 @@ def test_losses_are_those_of_the_formulas():
         assert found == pytest.approx(of(scores, w), rel=1e-12)
 
 
+@pytest.mark.parametrize("shares", [None, (1.0, 2.0)])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_sums_are_of_records_that_are_clipped_one_by_one(name):
-    problem = PROBLEMS[name]()
+def test_sums_are_of_records_that_are_clipped_one_by_one(name, shares):
+    problem = PROBLEMS[name](block_shares=shares)
     d1 = problem.dimensions[0]
     w, v = points(problem, 1), points(problem, 2)
     same_x = np.concatenate([w[:d1], v[d1:]])
     rows = np.array([3, 7, 8, 20, 39, 8])
+    blocks = [(slice(None), 1.0)]
+    if shares is not None:
+        blocks = [(slice(0, d1), 1 / np.sqrt(5)), (slice(d1, None), 2 / np.sqrt(5))]
     here = problem.record_gradients(w, rows)
     for to in (None, v, same_x):
         table = here if to is None else here - problem.record_gradients(to, rows)
         for bound in (1e-200, 0.05, 0.5, np.inf):
             expected = np.zeros(problem.dimension)
             for row in table:
-                norm = np.linalg.norm(row)
-                expected += row * min(1.0, bound / norm if norm else 1.0)
+                for block, share in blocks:
+                    norm = np.linalg.norm(row[block])
+                    expected[block] += row[block] * min(1.0, bound * share / norm if norm else 1.0)
             if to is None:
                 found = problem.clipped_sum(w, rows, bound)
             else:

@@ -208,9 +208,11 @@ def test_without_a_dual_variable_it_minimises():
 # -- what is released
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-or-remove-one"])
-def test_a_run_keeps_what_its_plan_promises(relation):
-    problem = toy(200)
+@pytest.mark.parametrize(
+    ("relation", "shares"), [("replace-one", (1.0, 2.0)), ("add-or-remove-one", None)]
+)
+def test_a_run_keeps_what_its_plan_promises(relation, shares):
+    problem = toy(200, block_shares=shares)
     sizes = {"n": 200, "batch_size": 40, "steps": 12, "period": 4, "refresh_size": 100}
     given = {"max_norm": 0.8, "warm_start": 2, "epsilon": 30.0}
     plan = acceptance(neighboring_relation=relation, **sizes, **given)
