@@ -54,16 +54,21 @@ __all__ = [
     "smoothness_of",
 ]
 
-_EMBEDDED = 512  # records of a product with the matrix
 
+class _Embedded:
+    """Embedded records ``A x``, computed in blocks when they are copied."""
 
-@np.errstate(over="ignore", invalid="ignore")
-def _embedded(features: Vector, matrix: Vector) -> Vector:
-    """Return embedded records ``A x``."""
-    table: Vector = features @ matrix.T
-    table *= shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))[:, np.newaxis]
-    # A record that overflows is ignored, without a message: a message would reveal it.
-    return blanked(table, finite_rows(table))
+    def __init__(self, features: Vector, matrix: Vector) -> None:
+        self._features, self._matrix = features, matrix
+        self.shape = len(features), len(matrix)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def __getitem__(self, some: slice) -> Vector:
+        features = self._features[some]
+        table: Vector = features @ self._matrix.T
+        table *= shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))[:, np.newaxis]
+        # A record that overflows is ignored, without a message: a message would reveal it.
+        return blanked(table, finite_rows(table))
 
 
 class Scored(Objective):
@@ -137,7 +142,7 @@ class Scored(Objective):
         Parameters
         ----------
         row_norm
-            Bound > 0 on the L2 norm of every record that does not depend on the records.
+            Bound > 0 on the L2 norm of every record that does not depend on the records; or inf.
         l2, fit_intercept
             As of the objective.
         **known
@@ -153,7 +158,7 @@ class Scored(Objective):
 strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
-        norm = validate.positive(row_norm=row_norm)
+        norm = validate.radius(row_norm=row_norm)
         if fit_intercept:
             norm = math.hypot(norm, 1.0) * (1 + 2.0**-50)
         return cls._within(norm, l2, **cls._known(norm, **known))
@@ -245,8 +250,7 @@ class Linear(Scored):
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
-        blocks = in_blocks(self.kernel.features, _EMBEDDED)
-        table = np.concatenate([_embedded(some, matrix) for some in blocks])
+        table = _Embedded(self.kernel.features, matrix)
         small = copy.copy(self)
         small._embedded = self, matrix
         small.fit_intercept = False
