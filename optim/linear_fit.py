@@ -34,8 +34,8 @@ from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.budget import prepaid
-from dpcal.optim.driver import Callback
-from dpcal.optim.objectives.arrays import numbers, row_norms
+from dpcal.optim.driver import Callback, check_callback
+from dpcal.optim.objectives.arrays import numbers, parameters, row_norms
 from dpcal.optim.objectives.custom import Users
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 from dpcal.optim.objectives.linear import Logistic, Squared
@@ -415,12 +415,9 @@ def _check(
         raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
     if len(getattr(X, "shape", ())) != 2:
         raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function or None, got {callback!r}.")
+    check_callback(callback)
     if initial is not None:
-        start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
-        if start.shape != shape or not np.isfinite(start).all():
-            raise ValueError(f"initial must be finite, of shape {shape}, got {start.shape}.")
+        parameters(numbers("initial", initial), X.shape[1] * settings.columns, "initial")
 
 
 def _stepped(
