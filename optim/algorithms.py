@@ -80,9 +80,6 @@ _T = TypeVar("_T")
 
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
-# ``begin(steps=None, *, initial=None, center=None)`` begins an algorithm's run, once: it opens the
-# oracle, with its file or budget. The run has ``steps`` moves, by default one for each answer of
-# the plan; a start, if the user chooses none; and a centre of the ball, by default the origin.
 Begin: TypeAlias = Callable[..., Run]
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle
@@ -282,9 +279,11 @@ def algorithm(*, initial: bool = True) -> _Enter:
     """Return a decorator that makes an optimizer of ``algorithm(objective, plan, begin, **own)``.
 
     The algorithm checks the plan and its own options, calls ``begin`` once, and takes the steps of
-    the run that it returns by ``run.move``. A refusal before ``begin`` opens nothing and costs
-    nothing. The algorithm returns parameters, None for the last iterate, or a
-    :class:`dpcal.optim.Result` of its own kind.
+    the run that it returns by ``run.move``. ``begin(steps=None, *, initial=None, center=None)``
+    opens the oracle, with its file or budget. The run has ``steps`` moves, by default one for each
+    answer of the plan; a start, if the user chooses none; and a centre of the ball, the origin when
+    omitted. A refusal before ``begin`` opens nothing and costs nothing. The algorithm returns
+    parameters, None for the last iterate, or a :class:`dpcal.optim.Result` of its own kind.
 
     The optimizer takes an objective, a plan, the keywords of :func:`dpcal.optim.run` and the
     algorithm's own. The algorithm receives the keywords of ``run`` that it names. An algorithm that

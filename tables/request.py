@@ -35,7 +35,6 @@ from dpcal.tables.schema import Schema, described
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
 PUBLIC = ("smoothness", "gap")
-# Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
 _CHOICES = {
     "loss": ("logistic", "squared"),

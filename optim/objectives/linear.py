@@ -88,7 +88,6 @@ class Scored(Objective):
     convex: ClassVar[bool] = False
     width: float = 1.0
     scores: int = 1
-    # Weight, width and further constants, of the norm of records and public numbers.
     _known: ClassVar[Callable[..., dict[str, float]]]
     largest_weight: float = 1.0
     weights: Vector | None = None

@@ -150,14 +150,8 @@ def distributed_psgd(
         silos = list(objective)
     with SiloOracle(silos, plan, seed=seed, on_lost=on_lost, overlap=overlap) as server:
         oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
-        plain = walked(
-            server,
-            server.plan,
-            reset=reset,
-            initial=initial,
-            callback=callback,
-            callback_every=callback_every,
-        )
+        given: dict[str, Any] = {"reset": reset, "initial": initial, "callback": callback}
+        plain = walked(server, server.plan, callback_every=callback_every, **given)
         server.verify()
     result = DistributedResult(
         **vars(plain),
