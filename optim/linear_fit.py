@@ -29,7 +29,7 @@ from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate.plans.common import gradients, repeated
 from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
@@ -155,18 +155,9 @@ class LinearSettings:
         return "softmax" if self.columns > 1 else name
 
 
-def query_on_all(
-    name: str,
-    bound: float,
-    multiplier: float,
-    count: int = 1,
-    *,
-    kind: str = "gradient",
-    **more: Any,
-) -> Query:
+def query_on_all(name: str, bound: float, multiplier: float, count: int = 1, **more: Any) -> Query:
     """Return a query of ``count`` noisy answers about all records, with a bound on each record."""
-    noise: dict[str, Any] = {"max_norm": bound, "noise_multiplier": multiplier}
-    return Query(name=name, kind=kind, sampler="full", count=count, **noise, **more)
+    return gradients(bound, multiplier, count, name=name, **more)
 
 
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
