@@ -355,6 +355,7 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 _ONCE = "begin must be called once: a plan pays for one run."
+_OF_RUNS = ("radius", "callback", "callback_every")
 
 
 @keeps_ledger
@@ -374,15 +375,10 @@ def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) ->
         ) -> Run:
             if begun:
                 raise RuntimeError(_ONCE)
-            state = Run(
-                objective,
-                steps=sum(query.count for query in plan.queries) if steps is None else steps,
-                initial=given.get("initial") if initial is None else initial,
-                radius=given.get("radius", math.inf),
-                center=center,
-                callback=given["callback"],
-                callback_every=given["callback_every"],
-            )
+            steps = sum(query.count for query in plan.queries) if steps is None else steps
+            start = given.get("initial") if initial is None else initial
+            own = {name: given[name] for name in _OF_RUNS if name in given}
+            state = Run(objective, steps=steps, initial=start, center=center, **own)
             warn_of_noise(plan, objective.dimension)
             how = (given[name] for name in ("seed", "store", "store_every"))
             state.oracle = oracle_of(objective, plan, *how)
