@@ -221,9 +221,7 @@ class Linear(Scored):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((c * (X @ v))[:, np.newaxis] * X)
 
-    def hessian_contributions(
-        self, rows: Rows, w: Vector, *, spectral: bool = False
-    ) -> Contributions:
+    def hessian_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """See :meth:`Objective.hessian_contributions`."""
         factors = partial(self._hessian_factors, w)
         return Squares(self.dimension, map(factors, in_blocks(rows, MOST)))
