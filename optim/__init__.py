@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import Oracle as Oracle, PrivateOracle as PrivateOracle
     from dpcal.optim.boundary.seeds import replaying as replaying
-    from dpcal.optim.comparators.dp_sgda import dp_sgda as dp_sgda
-    from dpcal.optim.comparators.explicit import (
+    from dpcal.optim.comparators import (  # type: ignore[no-redef]  # read twice, in a circle
         ada_dp_spider as ada_dp_spider,
+        dp_sgda as dp_sgda,
+        privatediff as privatediff,
         sto_spider as sto_spider,
     )
-    from dpcal.optim.comparators.privatediff import privatediff as privatediff
     from dpcal.optim.driver import Progress as Progress, Run as Run
     from dpcal.optim.first_order.adaptive_gd import adaptive_gd as adaptive_gd
     from dpcal.optim.first_order.correlated_dpsgd import correlated_dpsgd as correlated_dpsgd

@@ -277,12 +277,6 @@ class Run(AbstractContextManager["Run"]):
         """Number of moves to the next row of the trace, at least 1."""
         return min(self._every - self.step % self._every, max(1, self.planned - self.step))
 
-    @property
-    def until_telling(self) -> int:
-        """Number of moves to the next step with a gradient for :meth:`hear`; 0 if it is this."""
-        late = first_late(self.planned)
-        return late - self.step if 0 < self.step < late else 0
-
     def hear(self, g: Vector, query: Query) -> None:
         """Take note of a gradient at the iterate, the answer to ``query``.
 

@@ -29,12 +29,12 @@ from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate.plans.common import gradients, repeated
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.budget import prepaid
-from dpcal.optim.driver import Callback
-from dpcal.optim.objectives.arrays import numbers, row_norms
+from dpcal.optim.driver import Callback, check_callback
+from dpcal.optim.objectives.arrays import numbers, parameters, row_norms
 from dpcal.optim.objectives.custom import Users
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 from dpcal.optim.objectives.linear import Logistic, Squared
@@ -155,18 +155,9 @@ class LinearSettings:
         return "softmax" if self.columns > 1 else name
 
 
-def query_on_all(
-    name: str,
-    bound: float,
-    multiplier: float,
-    count: int = 1,
-    *,
-    kind: str = "gradient",
-    **more: Any,
-) -> Query:
+def query_on_all(name: str, bound: float, multiplier: float, count: int = 1, **more: Any) -> Query:
     """Return a query of ``count`` noisy answers about all records, with a bound on each record."""
-    noise: dict[str, Any] = {"max_norm": bound, "noise_multiplier": multiplier}
-    return Query(name=name, kind=kind, sampler="full", count=count, **noise, **more)
+    return gradients(bound, multiplier, count, name=name, **more)
 
 
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
@@ -284,15 +275,13 @@ def _convex(kind: str, settled: Defaults, settings: LinearSettings) -> Constants
             "release='last' needs two declared classes: clipped gradients of more are not those of "
             f"a convex loss. Got {settings.classes!r}."
         )
-    weight = settings.weight
-    curvature, gap = (1.0, 0.5) if kind == "squared" else (0.25, math.log(2))
-    clip = weight * settled.max_norm if settings.max_norm is None else settings.max_norm
-    return Constants(
-        lipschitz=clip,
-        smoothness=weight * settled.row_norm**2 * curvature,
-        strong_convexity=settings.l2,
-        gap=weight * gap,
-    )
+    given = {"row_norm": settled.row_norm, "l2": settings.l2}
+    if kind == "squared":
+        known = Squared.constants_for(**given, fit_intercept=False, target_bound=1.0)
+    else:
+        known = Logistic.constants_for(**given, fit_intercept=False, largest_weight=settings.weight)
+    clip = settings.weight * settled.max_norm if settings.max_norm is None else settings.max_norm
+    return replace(known, lipschitz=clip)
 
 
 def fit_linear(
@@ -417,12 +406,9 @@ def _check(
         raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
     if len(getattr(X, "shape", ())) != 2:
         raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function or None, got {callback!r}.")
+    check_callback(callback)
     if initial is not None:
-        start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
-        if start.shape != shape or not np.isfinite(start).all():
-            raise ValueError(f"initial must be finite, of shape {shape}, got {start.shape}.")
+        parameters(numbers("initial", initial), X.shape[1] * settings.columns, "initial")
 
 
 def _stepped(

@@ -24,6 +24,7 @@ from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
 from dpcal.calibrate.recommending.recommendation import first_choice
 from dpcal.errors import reason_of
 from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
+from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
@@ -34,7 +35,6 @@ from dpcal.tables.schema import Schema, described
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
 PUBLIC = ("smoothness", "gap")
-# Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
 _CHOICES = {
     "loss": ("logistic", "squared"),
@@ -189,20 +189,15 @@ class Request:
     @property
     def constants(self) -> Constants:
         """Constants of the loss that the public ranges imply, or that were given."""
-        square = self.coding.square_bound + self.intercept
         target = self.schema.column(self.target)
+        norm = math.nextafter(math.sqrt(self.coding.square_bound), math.inf)
+        about: dict[str, Any] = {"row_norm": norm, "fit_intercept": self.intercept}
         if self.loss == "logistic":
             weight = max(target.weights, default=1.0)
-            hessian = weight * square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50)
-            implied = Constants(
-                lipschitz=weight * math.sqrt(square),
-                smoothness=weight * square / 4,
-                gap=weight * math.log(2),
-                hessian_lipschitz=None if math.isinf(square) else hessian,
-            )
+            implied = Logistic.constants_for(**about, largest_weight=weight)
         else:
-            gap = None if target.range is None else REACH**2 / 2
-            implied = Constants(lipschitz=math.inf, smoothness=square, gap=gap)
+            implied = Squared.constants_for(**about, target_bound=REACH)
+            implied = implied if target.range else replace(implied, gap=None)
         known = replace(implied, **self.public)
         return replace(
             known,

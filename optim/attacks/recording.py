@@ -267,11 +267,9 @@ class Without(Objective):
         """See :meth:`Objective.loss_contributions`."""
         return losses(self.inner, self.others(rows), w)
 
-    def hessian_contributions(
-        self, rows: Rows, w: Vector, *, spectral: bool = False
-    ) -> Contributions:
+    def hessian_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """See :meth:`Objective.hessian_contributions`."""
-        return hessians(self.inner, self.others(rows), w, spectral=spectral)
+        return hessians(self.inner, self.others(rows), w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""

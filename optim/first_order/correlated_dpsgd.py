@@ -19,10 +19,10 @@ True
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-
-from numpy.typing import ArrayLike
+from typing import Any
 
 from dpcal.optim.first_order.dpsgd import dpsgd
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
@@ -47,16 +47,9 @@ steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
     constants=False,
 ).describes
 @algorithm()
+@functools.wraps(steps_of_dpsgd, assigned=("__annotations__",))
 def correlated_dpsgd(
-    objective: Problem,
-    plan: Plan,
-    begin: Begin,
-    *,
-    learning_rate: ArrayLike | None = None,
-    output: str | None = None,
-    center: ArrayLike | None = None,
-    initial: ArrayLike | None,
-    radius: float,
+    objective: Problem, plan: Plan, begin: Begin, *, center: Any, initial: Any, **options: Any
 ) -> Vector:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
 
@@ -87,13 +80,5 @@ def correlated_dpsgd(
     (query,) = planned(plan, "gradient")
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
-    return steps_of_dpsgd(
-        objective,
-        plan,
-        begin,
-        learning_rate=learning_rate,
-        output=output,
-        initial=initial,
-        radius=radius,
-        center=initial if center is None else center,
-    )
+    center = initial if center is None else center
+    return steps_of_dpsgd(objective, plan, begin, center=center, initial=initial, **options)

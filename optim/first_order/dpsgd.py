@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +26,8 @@ from dpcal._internal import validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Query
 from dpcal.optim.boundary.oracle import Walk
-from dpcal.optim.driver import Run
+from dpcal.optim.driver import Run, first_late
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
 __all__ = ["OUTPUTS", "default_steps", "descend", "dpsgd", "regret_rate"]
@@ -120,42 +123,58 @@ def dpsgd(
 
 
 def descend(
-    run: Run, query: str, learning_rates: Vector, output: str, *, reach: float = math.inf
+    run: Run,
+    query: str,
+    learning_rates: Vector,
+    output: str,
+    *,
+    difference: str | None = None,
+    heard: Collection[int] | None = None,
+    **how: Any,
 ) -> Vector:
-    """Take all steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
+    """Take all steps ``w <- P(w - eta_t g_t)`` of a run.
 
-    The learning rates are one eta_t a step, shape (steps,); none is above ``reach / sqrt(|g_1|^2 +
-    ... + |g_t|^2)``. The ``output`` is returned: ``"last"``, the last iterate; ``"random"``, one of
-    w_0, ..., w_{T-1}, uniformly; or a mean of iterates, ``"uniform"`` of all, ``"tail"`` of the
-    last half, ``"linear"`` of all with weight t of iterate t.
-
-    Where the last iterate is returned, the run hears answers that show whether it ended below its
-    start.
+    Parameters
+    ----------
+    run
+        The run, at its start.
+    query, difference
+        Names of the queries whose answers g_t is, as for :class:`dpcal.optim.boundary.oracle.Walk`.
+    learning_rates
+        One eta_t a step, shape (steps,).
+    output
+        What is returned: ``"last"``, the last iterate; ``"random"``, one of w_0, ..., w_{T-1},
+        uniformly; ``"smallest-norm"``, the one with the shortest g_t; or a mean of iterates,
+        ``"uniform"`` of all, ``"tail"`` of the last half, ``"linear"`` of all with weight t of
+        iterate t.
+    heard
+        Steps with fresh gradients. Where the last iterate is returned, the run hears these answers,
+        which show whether it ended below its start; by default the first and late ones, where each
+        step has fresh noise.
+    **how
+        Period of fresh gradients and reach of steps, as for :class:`dpcal._ext.loops.Steps`.
     """
     steps, asked = len(learning_rates), run.oracle.plan.query(query)
     start = {"uniform": 0, "tail": steps // 2, "linear": 0}.get(output, steps)
     drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
-    tells = output == "last" and asked.sampler in ("full", "poisson") and asked.correlation is None
-    walk = Walk(
-        run.oracle,
-        run.w,
-        query,
-        rates=learning_rates,
-        averaged_from=start,
-        growth=1.0 if output == "linear" else 0.0,
-        reach=reach,
-        **run.ball,
-    )
-    picked = run.w
+    if heard is None:
+        fresh = asked.sampler in ("full", "poisson") and asked.correlation is None
+        heard = (0, *range(first_late(steps), steps)) if fresh else ()
+    heard = heard if output == "last" else ()
+    growth = 1.0 if output == "linear" else 0.0
+    how |= {"rates": learning_rates, "averaged_from": start, "growth": growth, **run.ball}
+    walk = Walk(run.oracle, run.w, query, difference, **how)
+    picked, shortest = run.w, math.inf
     while run.going:
-        hears = tells and not run.until_telling
-        moves = run.until_noted
-        if tells:
-            moves = min(moves, max(1, run.until_telling))
-        if run.step < drawn:
-            moves = min(moves, drawn - run.step)
+        w, hears = run.w, run.step in heard
+        ends = (run.step + run.until_noted, drawn, *heard)
+        moves = min(end for end in ends if end > run.step) - run.step
+        moves = 1 if hears or output == "smallest-norm" else moves
         run.follow(walk, moves, heard=asked if hears else None)
-        if run.step <= drawn:
+        if output == "smallest-norm":
+            norm = l2_norm(walk.gradient)
+            picked, shortest = (w, norm) if norm < shortest else (picked, shortest)
+        elif run.step <= drawn:
             picked = run.w
     return walk.mean if run.step > start else picked
 

@@ -22,14 +22,12 @@ True
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpcal._internal import validate
-from dpcal.optim.boundary.oracle import Walk
 from dpcal.optim.driver import step_size
-from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.first_order.dpsgd import descend
+from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
 __all__ = ["spiderboost"]
@@ -55,7 +53,7 @@ def spiderboost(
     *,
     learning_rate: float | None = None,
     output: str = "last",
-) -> Vector | None:
+) -> Vector:
     """Find a stationary point by Private SpiderBoost, spending a plan.
 
     Step t: if t is a multiple of the period, V_t is a noisy gradient at w_t over all records.
@@ -84,24 +82,15 @@ def spiderboost(
     period, eta = _period(plan, steps, fresh.count), step_size(plan, objective, learning_rate)
     validate.choice(OUTPUTS, output=output)
     run = begin(steps)
-    difference = rest[0].name if rest else None
-    drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
-    walk = Walk(run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period)
-    picked, shortest = run.w, math.inf
-    heard = (0, period * ((steps - 1) // period)) if output == "last" else ()
-    while run.going:
-        w = run.w
-        if run.step == drawn:
-            picked = w
-        ends = (run.step + run.until_noted, drawn, *heard)
-        moves = min(end for end in ends if end > run.step) - run.step
-        if run.step in heard or output == "smallest-norm":
-            moves = 1
-        run.follow(walk, moves, heard=fresh if run.step in heard else None)
-        norm = l2_norm(walk.gradient) if output == "smallest-norm" else math.inf
-        if norm < shortest:
-            picked, shortest = w, norm
-    return None if output == "last" else picked
+    return descend(
+        run,
+        fresh.name,
+        np.full(steps, eta),
+        output,
+        difference=rest[0].name if rest else None,
+        heard=(0, period * ((steps - 1) // period)),
+        period=period,
+    )
 
 
 def _period(plan: Plan, steps: int, refreshes: int) -> int:

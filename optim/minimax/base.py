@@ -33,7 +33,7 @@ from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
 from dpcal.optim.objectives.contributions import shaped
-from dpcal.optim.objectives.custom import UNKNOWN, check_functions
+from dpcal.optim.objectives.custom import UNKNOWN, answer_of, check_functions
 
 __all__ = ["Minimax", "MinimaxObjective"]
 
@@ -234,9 +234,7 @@ class Minimax(MinimaxObjective):
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_losses`; a TypeError is raised without a ``loss``."""
-        if self._loss is None:
-            raise TypeError("loss must be given for losses to be asked for, got None.")
-        return shaped("loss", self._loss(*self.split(w.copy()), rows.copy()), (len(rows),))
+        return answer_of("loss", self._loss, "losses", self.split(w), rows.copy())
 
 
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:

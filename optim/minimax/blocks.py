@@ -73,7 +73,7 @@ class Blocks:
         return np.concatenate([w[:d1], y])
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Anchor:
     """A point of small estimated gradient from which an escape was tried.
 
@@ -91,9 +91,9 @@ class Anchor:
 
     step: int
     x: Vector
-    moves: int
-    squared_movement: float
-    outcome: str
+    moves: int = 0
+    squared_movement: float = 0.0
+    outcome: str = "unfinished"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

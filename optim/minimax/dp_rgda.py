@@ -34,7 +34,6 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,9 +166,8 @@ class Escape:
         step = validate.choice(STEPS, step=plan.parameters.get("step", "normalised"))
         self._plain = step == "plain"
         self._literal = plan.parameters.get("algorithm") == "literal"
-        self._phase: Anchor | None = None
         self._squares = 0.0
-        self.anchors: tuple[Anchor, ...] = ()
+        self.anchors: list[Anchor] = []
 
     @property
     def certified(self) -> bool:
@@ -179,41 +177,32 @@ class Escape:
     def move(self, x: Vector, v: Vector, step: int, public: np.random.Generator) -> Vector:
         """Return the next iterate, from x_t, the estimate v_t, t, and a generator for xi."""
         norm = l2_norm(v)
-        if self._phase is not None:
-            return self._escaping(self._phase, x, v, norm)
+        if self.anchors and self.anchors[-1].outcome == "unfinished":
+            return self._escaping(self.anchors[-1], x, v, norm)
         if norm >= self._accuracy:
             return x - (self._length if self._plain else self._length / norm) * v  # 3
-        self._phase = Anchor(
-            step=step, x=x.copy(), moves=0, squared_movement=0.0, outcome="unfinished"
-        )
+        self.anchors.append(Anchor(step=step, x=x.copy()))
         self._squares = 0.0
         direction = public.standard_normal(len(x))
         length = self._radius * public.random() ** (1 / len(x))
         return x + direction * float(length / np.linalg.norm(direction))  # 4
 
-    def finish(self) -> None:
-        """Record the phase in which the run ended, if any."""
-        if self._phase is not None:
-            self.anchors, self._phase = (*self.anchors, self._phase), None
-
     def _escaping(self, phase: Anchor, x: Vector, v: Vector, norm: float) -> Vector:
         before, self._squares = self._squares, self._squares + norm**2
-        moves = phase.moves + 1
-        allowed, spent = moves * self._movement, self._rate**2 * self._squares
-        factor, outcome = self._rate, "unfinished"
+        phase.moves += 1
+        allowed, spent = phase.moves * self._movement, self._rate**2 * self._squares
+        factor = self._rate
         if spent > allowed:  # 6
             # The rest is at least Dbar, because all earlier moves were within their allowance.
             last = (allowed - self._rate**2 * before) / norm**2
-            factor, outcome, spent = math.sqrt(last), "left", allowed
+            factor, phase.outcome, spent = math.sqrt(last), "left", allowed
             if self._literal:
                 # The paper prints one factor for all steps, which would rescale past steps too.
                 last = allowed / self._squares
                 factor, spent = math.sqrt(last), self._rate**2 * before + last * norm**2
-        elif moves == self._patience:  # 8
-            outcome = "certified"
-        self._phase = replace(phase, moves=moves, squared_movement=spent, outcome=outcome)
-        if outcome != "unfinished":
-            self.finish()
+        elif phase.moves == self._patience:  # 8
+            phase.outcome = "certified"
+        phase.squared_movement = spent
         return x - factor * v  # 6, 7
 
 
@@ -288,8 +277,9 @@ def dp_rgda(
                 at_start = len(escape.anchors) == 1 and escape.anchors[0].step == 0
                 norm = norms[escape.anchors[-1].step]
                 run.finish(worth(message, plan, at_start=at_start, norm=norm), told=True)
-    escape.finish()
     status, end = "not-certified" if given("certifiable", True) else "cannot-certify", run.w
     if escape.certified:
         status, end = "certified", np.concatenate([escape.anchors[-1].x, run.w[d1:]])
-    return MinimaxResult.of(run.result(end), d1, norms, status=status, anchors=escape.anchors)
+    return MinimaxResult.of(
+        run.result(end), d1, norms, status=status, anchors=tuple(escape.anchors)
+    )

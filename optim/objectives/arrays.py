@@ -168,7 +168,7 @@ def two_dimensional(table: Vector) -> Vector:
     return table
 
 
-def in_blocks(rows: Rows, size: int) -> Iterator[Rows]:
+def in_blocks(rows: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
     """Yield rows, at most ``size`` at a time."""
     return (rows[first : first + size] for first in range(0, len(rows), size))
 

@@ -184,16 +184,13 @@ class Objective:
         )
         return Table(1, (table[:, np.newaxis] for table in tables))
 
-    def hessian_contributions(
-        self, rows: Rows, w: Vector, *, spectral: bool = False
-    ) -> Contributions:
+    def hessian_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """Return the upper triangles of the Hessians of ``rows``, row by row, for oracles to sum.
 
-        The base class computes them from :meth:`hessian_vector_rows`. The bound is on the Frobenius
-        norm of a Hessian, or on its operator norm, if ``spectral``.
+        The base class computes them from :meth:`hessian_vector_rows`.
         """
         blocks = in_blocks(rows, max(1, MOST // self.dimension))
-        return Matrices(self.dimension, map(partial(self._hessians, w), blocks), spectral=spectral)
+        return Matrices(self.dimension, map(partial(self._hessians, w), blocks))
 
     def _hessians(self, w: Vector, rows: Rows) -> Vector:
         """Return the Hessians of rows, shape (m, dimension, dimension)."""

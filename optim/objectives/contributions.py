@@ -322,9 +322,11 @@ class Matrices(Contributions):
     or, if ``spectral``, on the operator norm, for sums in doubles.
     """
 
-    def __init__(self, dimension: int, blocks: Iterable[Vector], *, spectral: bool) -> None:
-        self._upper, self._order = np.triu_indices(dimension), 2 if spectral else None
-        self._blocks, self._room = blocks, 1 + 1e-12 * dimension
+    spectral = False
+
+    def __init__(self, dimension: int, blocks: Iterable[Vector]) -> None:
+        self._upper, self._blocks = np.triu_indices(dimension), blocks
+        self._room = 1 + 1e-12 * dimension
         self.size = dimension * (dimension + 1) // 2
 
     def clipped(self, bound: float) -> Vector:
@@ -345,7 +347,7 @@ class Matrices(Contributions):
             H = upper + np.triu(upper, 1).swapaxes(1, 2)
             H = H[np.isfinite(H).all(axis=(1, 2))]
             # The margin of this factor is larger than the rounding of norms.
-            norms = np.linalg.norm(H, self._order, axis=(1, 2)) * self._room
+            norms = np.linalg.norm(H, 2 if self.spectral else None, axis=(1, 2)) * self._room
             rows, columns = self._upper
             yield H[:, rows, columns] * shrink_factors(norms, bound)[:, np.newaxis]
 
@@ -430,8 +432,10 @@ def hessians(objective: Any, rows: Rows, w: Vector, *, spectral: bool = False) -
 
     A bound on operator norms, ``spectral``, is kept by matrices, and not by their triangles alone.
     """
-    found = objective.hessian_contributions(rows, w, spectral=spectral)
-    if spectral and not isinstance(found, Matrices | Squares):
+    found = objective.hessian_contributions(rows, w)
+    if isinstance(found, Matrices):
+        found.spectral = spectral
+    elif spectral and not isinstance(found, Squares):
         raise TypeError(
             f"hessian_contributions must return Matrices or Squares, got {type(found).__name__}."
         )

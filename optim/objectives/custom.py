@@ -35,11 +35,20 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import shaped
 from dpcal.optim.objectives.domains import persons
 
-__all__ = ["UNKNOWN", "FromGradients", "Users", "check_functions"]
+__all__ = ["UNKNOWN", "FromGradients", "Users", "answer_of", "check_functions"]
 
 PerRecord = Callable[[Vector, Rows], ArrayLike]
 
 UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
+
+
+def answer_of(
+    name: str, function: Any, what: str, at: tuple[Vector, ...], rows: Rows, *size: int
+) -> Vector:
+    """Return what a function returns for rows, if it was given and its shape is (m, *size)."""
+    if function is None:
+        raise TypeError(f"{name} must be given for {what} to be asked for, got None.")
+    return shaped(name, function(*(w.copy() for w in at), rows), (len(rows), *size))
 
 
 def check_functions(gradients: Any, **others: Any) -> None:
@@ -107,16 +116,12 @@ class FromGradients(Objective):
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_losses`; a TypeError is raised without a ``loss``."""
-        if self._loss is None:
-            raise TypeError("loss must be given for losses to be asked for, got None.")
-        return shaped("loss", self._loss(w, rows), (len(rows),))
+        return answer_of("loss", self._loss, "losses", (w,), rows)
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`; a TypeError is raised without Hessians."""
-        if self._hessian_vectors is None:
-            raise TypeError("hessian_vectors must be given for Hessians to be asked for, got None.")
-        products = self._hessian_vectors(w.copy(), v.copy(), rows)
-        return shaped("hessian_vectors", products, (len(rows), self.dimension))
+        asked = "hessian_vectors", self._hessian_vectors, "Hessians"
+        return answer_of(*asked, (w, v), rows, self.dimension)
 
 
 class Users(FromGradients):

@@ -241,10 +241,7 @@ def counted(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         labels = labels[np.isfinite(labels)]
     if labels.dtype.kind != "O":
         return np.unique(labels, return_counts=True)
-    counts = Counter(key for key in map(_key, labels.flat) if key is not None)
-    found = sorted(counts)
-    values = np.array([label for _, label in found], dtype=object)
-    return values, np.array([counts[key] for key in found], dtype=np.intp)
+    return _in_order(Counter(key for key in map(_key, labels.flat) if key is not None))
 
 
 def counted_together(
@@ -254,14 +251,16 @@ def counted_together(
     counts: Counter[Any] = Counter()
     for labels, numbers in parts:
         counts.update(dict(zip(map(_key, labels.tolist()), numbers.tolist(), strict=True)))
-    found = sorted(counts)
+    values, sizes = _in_order(counts)
     kinds = [labels.dtype for labels, _ in parts]
     alike = len({kind.kind for kind in kinds}) == 1
+    return values.astype(np.result_type(*kinds)) if alike else values, sizes
+
+
+def _in_order(counts: Counter[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    found = sorted(counts)
     values = np.array([label for _, label in found], dtype=object)
-    return (
-        values.astype(np.result_type(*kinds)) if alike else values,
-        np.array([counts[key] for key in found], dtype=np.intp),
-    )
+    return values, np.array([counts[key] for key in found], dtype=np.intp)
 
 
 def persons(name: str, owners: Any, n: int) -> NDArray[np.int64]:

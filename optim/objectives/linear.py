@@ -18,7 +18,7 @@ import copy
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -42,7 +42,7 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Labelled, Objective
 from dpcal.optim.objectives.contributions import MOST, Contributions, Squares
-from dpcal.optim.objectives.domains import blanked, cells, records_of
+from dpcal.optim.objectives.domains import blanked, cells, finite_rows, records_of
 
 __all__ = [
     "Classified",
@@ -62,15 +62,13 @@ class _Embedded:
         self._features, self._matrix = features, matrix
         self.shape = len(features), len(matrix)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __getitem__(self, some: slice) -> Vector:
         features = self._features[some]
-        with np.errstate(over="ignore", invalid="ignore"):
-            table: Vector = features @ self._matrix.T
-            shrink = shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))
-            table *= shrink[:, np.newaxis]
+        table: Vector = features @ self._matrix.T
+        table *= shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))[:, np.newaxis]
         # A record that overflows is ignored, without a message: a message would reveal it.
-        table[~np.isfinite(table).all(axis=1)] = 0.0
-        return table
+        return blanked(table, finite_rows(table))
 
 
 class Scored(Objective):
@@ -90,6 +88,7 @@ class Scored(Objective):
     convex: ClassVar[bool] = False
     width: float = 1.0
     scores: int = 1
+    _known: ClassVar[Callable[..., dict[str, float]]]
     largest_weight: float = 1.0
     weights: Vector | None = None
     kernel: ClippedSum
@@ -117,33 +116,51 @@ class Scored(Objective):
 
         The norms of records have the constant feature in them. Not private.
         """
-        return self._bounds(
-            float(self._norms().max()),
-            l2=0.0 if self.fit_intercept else self.l2,
-            weight=self.largest_weight,
-            width=self.width,
-            measured=True,
-        )
+        norm, l2 = float(self._norms().max()), 0.0 if self.fit_intercept else self.l2
+        return self._within(norm, l2, self.largest_weight, self.width, measured=True)
 
     @classmethod
-    def _bounds(
-        cls, norm: float, *, l2: float, weight: float = 1.0, width: float = 1.0, **more: Any
+    def _within(
+        cls, norm: float, l2: float, weight: float = 1.0, width: float = 1.0, **more: Any
     ) -> Constants:
         """Return constants of losses of records of this norm at most."""
+        slope = weight * cls.steepest * width
         return Constants(
-            lipschitz=math.inf
-            if math.isinf(cls.steepest)
-            else weight * cls.steepest * width * norm,
+            lipschitz=slope if math.isinf(slope) else slope * norm,
             smoothness=weight * cls.sharpest * norm**2,
             strong_convexity=l2 if cls.convex else 0.0,
             **more,
         )
 
     @classmethod
-    def _declared(cls, row_norm: float, l2: float, fit_intercept: bool, **more: Any) -> Constants:
-        """Return constants from public numbers."""
+    def constants_for(
+        cls, *, row_norm: float, l2: float = 0.0, fit_intercept: bool = True, **known: float
+    ) -> Constants:
+        """Return public constants, with the gap of the loss at the origin, for any records.
+
+        Parameters
+        ----------
+        row_norm
+            Bound > 0 on the L2 norm of every record that does not depend on the records; or inf.
+        l2, fit_intercept
+            As of the objective.
+        **known
+            Further public numbers. Of losses of classes: ``largest_weight`` > 0, of the class
+            weights, 1 by default, to which all constants of the loss are proportional; and
+            ``classes`` >= 2, the number of them, of :class:`dpcal.optim.Softmax`. Of other losses:
+            ``target_bound`` > 0 on the size of every target; and ``width`` > 0, 1 by default.
+
+        Examples
+        --------
+        >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
+strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
+        """
         l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
-        return cls._bounds(declared_norm(row_norm, fit_intercept), l2=l2, **more)
+        norm = validate.radius(row_norm=row_norm)
+        if fit_intercept:
+            norm = math.hypot(norm, 1.0) * (1 + 2.0**-50)
+        return cls._within(norm, l2, **cls._known(norm, **known))
 
 
 class Linear(Scored):
@@ -164,11 +181,6 @@ class Linear(Scored):
     fit_intercept
         Whether each record gets the constant feature 1, as its last. It counts in the record's
         gradient norm.
-
-    Notes
-    -----
-    ``constants_for`` of subclasses takes bounds > 0 that do not depend on the records: ``row_norm``
-    on the L2 norm of every record, and ``target_bound`` on the size of every target.
     """
 
     point_loss: ClassVar[type[PointLoss]]
@@ -209,9 +221,7 @@ class Linear(Scored):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((c * (X @ v))[:, np.newaxis] * X)
 
-    def hessian_contributions(
-        self, rows: Rows, w: Vector, *, spectral: bool = False
-    ) -> Contributions:
+    def hessian_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """See :meth:`Objective.hessian_contributions`."""
         factors = partial(self._hessian_factors, w)
         return Squares(self.dimension, map(factors, in_blocks(rows, MOST)))
@@ -237,12 +247,12 @@ class Linear(Scored):
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
-        table, targets = _Embedded(self.kernel.features, matrix), self.kernel.targets
+        table = _Embedded(self.kernel.features, matrix)
         small = copy.copy(self)
         small._embedded = self, matrix
         small.fit_intercept = False
         small.dimension = small.penalized = len(matrix)
-        small.kernel = self._compiled(table, targets, intercept=False)
+        small.kernel = self._compiled(table, self.kernel.targets, intercept=False)
         return small
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
@@ -321,35 +331,10 @@ class TwoClass(Classified, Linear):
     straightness: ClassVar[float]
 
     @classmethod
-    def constants_for(
-        cls,
-        *,
-        row_norm: float,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        largest_weight: float = 1.0,
-    ) -> Constants:
-        """Return public constants, with the gap of the loss at the origin, for any records.
-
-        ``largest_weight`` > 0 is the largest of the class weights, to which all constants of the
-        loss are proportional. See :class:`Linear` for the other arguments.
-
-        Examples
-        --------
-        >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
-        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
-strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
-        """
-        norm = declared_norm(row_norm, fit_intercept)
+    def _known(cls, norm: float, *, largest_weight: float = 1.0) -> dict[str, float]:
         weight = validate.positive(largest_weight=largest_weight)
-        return cls._declared(
-            row_norm,
-            l2,
-            fit_intercept,
-            weight=weight,
-            gap=weight * cls.at_origin,
-            hessian_lipschitz=weight * norm**3 / cls.straightness * (1 + 2.0**-50),
-        )
+        curved = weight * norm**3 / cls.straightness * (1 + 2.0**-50)
+        return {"weight": weight, "gap": weight * cls.at_origin, "hessian_lipschitz": curved}
 
 
 class Logistic(TwoClass):
@@ -397,20 +382,8 @@ class Squared(Linear):
         return np.ones_like(scores)
 
     @classmethod
-    def constants_for(
-        cls,
-        *,
-        row_norm: float,
-        target_bound: float,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-    ) -> Constants:
-        """Return public constants; the gap at the origin is ``target_bound^2 / 2``.
-
-        See :class:`Linear` for the arguments.
-        """
-        gap = validate.positive(target_bound=target_bound) ** 2 / 2
-        return cls._declared(row_norm, l2, fit_intercept, gap=gap)
+    def _known(cls, norm: float, *, target_bound: float) -> dict[str, float]:
+        return {"gap": validate.positive(target_bound=target_bound) ** 2 / 2}
 
 
 def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:
@@ -439,9 +412,3 @@ def as_smooth_as(kernel: ClippedSum, smoothness: float) -> ClippedSum:
     features = kernel.features * factors[:, np.newaxis]
     given = kernel.loss, features, kernel.targets
     return ClippedSum(*given, intercept=False, weights=kernel.weights)
-
-
-def declared_norm(row_norm: float, fit_intercept: bool) -> float:
-    """Return a bound on the norm of records, with the constant feature if there is one."""
-    norm = validate.positive(row_norm=row_norm)
-    return math.hypot(norm, 1.0) * (1 + 2.0**-50) if fit_intercept else norm

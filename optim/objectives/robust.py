@@ -32,7 +32,6 @@ from scipy.special import expit
 
 from dpcal._ext.losses import CauchyLoss, HuberLoss, SigmoidLoss, WelschLoss
 from dpcal._internal import validate
-from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.linear import Linear, TwoClass
 
@@ -61,23 +60,10 @@ class _Robust(Linear):
         super().__init__(X, y, l2=l2, fit_intercept=fit_intercept)
 
     @classmethod
-    def constants_for(
-        cls,
-        *,
-        row_norm: float,
-        target_bound: float,
-        width: float = 1.0,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-    ) -> Constants:
-        """Return public constants; the gap at the origin is the loss of the largest target.
-
-        See :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
-        """
+    def _known(cls, norm: float, *, target_bound: float, width: float = 1.0) -> dict[str, float]:
         bound = validate.positive(target_bound=target_bound)
         farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
-        gap = farthest.loss(np.zeros(1)) * (1 + 2.0**-50)
-        return cls._declared(row_norm, l2, fit_intercept, width=width, gap=gap)
+        return {"width": width, "gap": farthest.loss(np.zeros(1)) * (1 + 2.0**-50)}
 
 
 class Huber(_Robust):

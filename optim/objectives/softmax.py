@@ -23,7 +23,6 @@ from scipy.special import softmax
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import SoftmaxLoss
 from dpcal._internal import validate
-from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters, records, row_norms
 from dpcal.optim.objectives.linear import Classified
 
@@ -63,26 +62,13 @@ class Softmax(Classified):
         return row_norms(self._features())
 
     @classmethod
-    def constants_for(
-        cls,
-        *,
-        row_norm: float,
-        classes: int,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        largest_weight: float = 1.0,
-    ) -> Constants:
-        """Return public constants, with the gap log K at the origin, for any records.
-
-        ``classes`` is their number K >= 2, and ``largest_weight`` > 0 the largest of the class
-        weights, to which all constants of the loss are proportional. See
-        :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
-        """
+    def _known(
+        cls, norm: float, *, classes: float, largest_weight: float = 1.0
+    ) -> dict[str, float]:
         weight = validate.positive(largest_weight=largest_weight)
         if validate.count(classes=classes) < 2:
             raise ValueError(f"classes must be a whole number >= 2, got {classes!r}.")
-        gap = weight * math.log(classes) * (1 + 2.0**-50)
-        return cls._declared(row_norm, l2, fit_intercept, weight=weight, gap=gap)
+        return {"weight": weight, "gap": weight * math.log(classes) * (1 + 2.0**-50)}
 
     def _digested(self) -> tuple[NDArray[Any], ...]:
         return self._features(), self._class

@@ -23,7 +23,7 @@ epsilon <= 1.0000 for one record of one silo, all other records fixed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -33,9 +33,9 @@ from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer, Store, check_plan, ledger_kept
+from dpcal.optim.registry import Store, check_plan, ledger_kept
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.gauss_psgd import ESCAPING, SecondOrderResult, Settings, walked
+from dpcal.optim.second_order.gauss_psgd import SecondOrderResult, Settings, gauss_psgd, walked
 from dpcal.optim.silos import Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
 from dpcal.optim.silos.overlap import remember
@@ -78,15 +78,13 @@ class DistributedResult(SecondOrderResult):
         return Result(**{each.name: getattr(self, each.name) for each in fields(Result)} | own)
 
 
-@Optimizer(
+@replace(
+    gauss_psgd.row,
+    name="",
     summary="gauss_psgd on the mean of many silos, each private by itself",
     problem="smooth with smooth Hessians, not convex; mean of the silos' population risks",
-    needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
     rate="(m n)^(-1/3) + (sqrt(d) / (sqrt(m) n epsilon))^(2/5) + (d / (m^2 n^3 epsilon^2))^(2/17)",
-    measure="alpha of an alpha-second-order stationary point",
     theorem="Tao et al. 2025, Algorithm 3, Theorem 3 (corrected)",
-    relations=("replace-one", "replace-special"),
-    options=ESCAPING,
 ).describes
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
@@ -151,14 +149,8 @@ def distributed_psgd(
         silos = list(objective)
     opened = SiloOracle(silos, plan, seed=seed, on_lost=on_lost, overlap=overlap)
     with opened as server, ledger_kept(server):
-        plain = walked(
-            server,
-            server.plan,
-            reset=reset,
-            initial=initial,
-            callback=callback,
-            callback_every=callback_every,
-        )
+        given: dict[str, Any] = {"reset": reset, "initial": initial, "callback": callback}
+        plain = walked(server, server.plan, callback_every=callback_every, **given)
         server.verify()
     result = DistributedResult(
         **vars(plain),

@@ -133,9 +133,7 @@ class SecondOrderOracle(PrivateOracle):
         g and the smallest eigenvalue lambda of the mean Hessian. It is one number, and so is its
         Gaussian noise, however many parameters there are.
         """
-        w = self._parameters("w", w)
-        asked = self._asked(query, "saddle score")
-        self._check_rounding(w, thresholds, norms)
+        asked, (w,) = self._about_scores(query, "saddle score", [w], thresholds, norms)
 
         def scored(rows: Rows) -> Contributions:
             def score(bound: float) -> Any:
@@ -170,9 +168,7 @@ class SecondOrderOracle(PrivateOracle):
 
         Once a point was accepted, the query answers no more.
         """
-        w = self._parameters("w", w)
-        asked = self._asked(query, "above threshold")
-        self._check_rounding(w, thresholds, norms)
+        asked, (w,) = self._about_scores(query, "above threshold", [w], thresholds, norms)
         with self._lock, np.errstate(all="ignore"):
             if query in self._accepted:
                 raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
@@ -190,12 +186,9 @@ class SecondOrderOracle(PrivateOracle):
         self, points: Sequence[ArrayLike], query: str, *, thresholds: Pair, norms: Pair
     ) -> int:
         """Return the number of the point with the least saddle score, after noise on each."""
-        checked = [self._parameters("points", w) for w in points]
+        asked, checked = self._about_scores(query, "noisy max", points, thresholds, norms)
         if not checked:
             raise ValueError("points must be one or more, got none.")
-        asked = self._asked(query, "noisy max")
-        for w in checked:
-            self._check_rounding(w, thresholds, norms)
 
         @np.errstate(all="ignore")
         def made() -> Vector:
@@ -210,12 +203,18 @@ class SecondOrderOracle(PrivateOracle):
         """Return Laplace noise for whole scores; the scale is in contributions."""
         return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
 
-    def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
-        """Refuse a score with a rounding error too large for its noise: all numbers are public."""
+    def _about_scores(
+        self, query: str, kind: str, points: Sequence[ArrayLike], thresholds: Pair, norms: Pair
+    ) -> tuple[Query, list[Vector]]:
+        """Return a query, and the points whose scores it is about.
+
+        A score with a rounding error too large for its noise is refused: all numbers are public.
+        """
+        checked = [self._parameters("w", w) for w in points]
+        asked, n, d = self._asked(query, kind), self.plan.n, self.dimension
         tau_g, tau_H = (validate.positive(thresholds=value) for value in thresholds)
         G, M = (validate.positive(norms=value) for value in norms)
-        n, d = self.plan.n, self.dimension
-        pull = norm_of(self.objective.regularizer_gradient(w))
+        pull = max((norm_of(self.objective.regularizer_gradient(w)) for w in checked), default=0.0)
         size = 1 + (pull + tau_g) / G + math.sqrt(d) * (1 + self.l2 / M) + tau_H / M
         error = 2.0**-51 * (n + 100 * d * d + 64) * n * size
         if not error <= _ERROR:
@@ -223,6 +222,7 @@ class SecondOrderOracle(PrivateOracle):
                 f"noise leaves room for scores with errors of {_ERROR:.2g} contributions of a "
                 f"record, got up to {error:.2g} for n={n} records and {d} parameters."
             )
+        return asked, checked
 
     def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> int:
         """Return a saddle score in steps; the regulariser is public, and part of both means."""

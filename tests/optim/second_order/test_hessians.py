@@ -125,11 +125,11 @@ def test_a_bound_on_operator_norms_is_kept_whatever_a_method_returns():
     ones = np.ones((3, 3))
 
     class Own(optim.Squared):
-        def hessian_contributions(self, rows, w, *, spectral=False):
+        def hessian_contributions(self, rows, w):
             return self.handed
 
     own = Own(X, TARGETS, fit_intercept=False)
-    own.handed = Matrices(3, [np.triu(ones)[np.newaxis]], spectral=True)
+    own.handed = Matrices(3, [np.triu(ones)[np.newaxis]])
     total = hessians(own, np.array([0]), np.zeros(3), spectral=True).clipped(1.0)
     assert symmetric(total, 3) == pytest.approx(ones / 3, rel=1e-9)
     own.handed = np.ones((1, 6))
