@@ -13,6 +13,7 @@ r"""From a table and its schema to the records of a task, split into trained and
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,12 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import Coding, codes_of, persons_of, scaled, texts_of, values_of
+from dpcal.tables.coding import (
+    Coding,
+    cells_of,
+    codes_of,
+    persons_of,
+    scaled,
+    texts_of,
+    values_of,
+)
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
-__all__ = ["Records", "load", "numbered", "rows_of"]
+__all__ = ["Records", "Rows", "load"]
 
 Vector = NDArray[np.float64]
 
@@ -123,7 +132,7 @@ def load(
     numbers += [] if classification else [target]
     used = [*(each.name for each in features), target, *([schema.person] if schema.person else [])]
     missing = ("", *schema.missing_values)
-    frame = rows_of(source.frame(numbers=numbers, columns=used))
+    frame = _rows_of(source.frame(numbers=numbers, columns=used))
     coding = Coding(features, missing_values=schema.missing_values)
     X, kept = coding.encode(frame)
     if classification:
@@ -143,7 +152,7 @@ def load(
         cells = X if plain is coding else plain.encode(frame)[0][kept]
         coins = coins_of(digests([*cells.T, y], key), key)
     else:
-        owners, names = numbered(frame[schema.person], missing)
+        owners, names = _numbered(frame[schema.person], missing)
         coins = dealt(len(names), key) if told else coins_of_people(names, key)
         owners, coins = owners[kept], coins[owners[kept]]
         few = within_group_size(owners, schema.group_size, key)
@@ -167,7 +176,7 @@ def load(
     )
 
 
-def rows_of(frame: Any) -> Any:
+def _rows_of(frame: Any) -> Any:
     """Return a data frame without empty lines, which are not records."""
     return frame.filter(~polars().all_horizontal(polars().all().is_null()))
 
@@ -186,7 +195,7 @@ def _classes(
     return codes.astype(np.float64), known, column.categories
 
 
-def numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64], list[str]]:
+def _numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64], list[str]]:
     """Return the number of each row's person, and the names, in order of their first rows."""
     pl, people = polars(), persons_of(series, missing).rename("person")
     names = people.unique(maintain_order=True)
@@ -240,3 +249,63 @@ def _check_columns(source: Source, schema: Schema) -> None:
             "there, or drop it with type = 'drop'."
         )
     source.check_columns(each.name for each in schema.columns if each.type != "drop")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a table: cells of each used column, and marks of the cells that are known.
+
+    Attributes
+    ----------
+    n
+        Number of rows.
+    cells
+        Numbers, places among categories, or texts of groups that are to be found, shape (n,).
+    known
+        Where there is a cell that counts, shape (n,).
+    beyond
+        How many rows were left out because their person has more than the schema's group size.
+    """
+
+    n: int
+    cells: Mapping[str, NDArray[Any]]
+    known: Mapping[str, NDArray[np.bool_]]
+    beyond: int = 0
+
+    @classmethod
+    def read(cls, source: Source, schema: Schema, columns: Collection[Column]) -> Rows:
+        """Read columns; empty lines are not rows.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a cell does not match the schema.
+        """
+        source.check_columns(sorted(each.name for each in columns))
+        numbers = [each.name for each in columns if each.type == "number"]
+        frame = _rows_of(source.frame(numbers=numbers))
+        if not frame.height:
+            raise ValueError("table must hold a row, got none.")
+        missing, kept = ("", *schema.missing_values), np.ones(frame.height, dtype=bool)
+        parts = {each.name: _cells(frame[each.name], each, missing) for each in columns}
+        if schema.person is not None:
+            people, _ = _numbered(frame[schema.person], missing)
+            # The kept rows must not depend on their values.
+            kept = within_group_size(people, schema.group_size, secrets.token_bytes(32))
+        return cls(
+            n=int(kept.sum()),
+            cells={name: cells[kept] for name, (cells, _) in parts.items()},
+            known={name: known[kept] for name, (_, known) in parts.items()},
+            beyond=int((~kept).sum()),
+        )
+
+
+def _cells(
+    series: Any, column: Column, missing: Collection[str]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return a column's cells, and which of them count."""
+    if column.type == "number" or column.categories:
+        cells, kept = cells_of(series, column, missing)
+        return cells, kept & (np.isfinite(cells) if column.type == "number" else cells >= 0)
+    texts = texts_of(series, missing)
+    return texts.fill_null("").to_numpy().astype(object), ~texts.is_null().to_numpy()

@@ -14,42 +14,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from dpcal._internal import validate
 from dpcal._internal.columns import columns
-from dpcal.calibrate import Plan
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.persons import unit_of
+from dpcal.calibrate.plan import compose
+from dpcal.calibrate.query import LAPLACE_TOTAL
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.optim.result import Trace
 from dpcal.report import document_of, sentences, write
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars, source_of
-from dpcal.tables.releasing.planning import GROUPS, planned, trees_of
+from dpcal.tables.records import Rows
 from dpcal.tables.releasing.quantiles import Quantile
-from dpcal.tables.releasing.reading import Rows
-from dpcal.tables.releasing.statistics import (
-    CONFIDENCE,
-    SHOWN,
-    Noisy,
-    Statistic,
-    open_axes,
-)
+from dpcal.tables.releasing.statistics import CONFIDENCE, SHOWN, Noisy, Statistic, Total
 from dpcal.tables.releasing.words import parse
-from dpcal.tables.schema import Column, Schema, schema_of
+from dpcal.tables.schema import Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "released"]
+__all__ = ["Release", "planned", "released"]
 
 COVERED = "every number in the section 'release', and all of them together"
+
+GROUPS = "groups"
+# Part of delta for a shown group of one record.
+_SURPRISE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,15 +96,13 @@ class Release:
         return Path(folder)
 
     def __str__(self) -> str:
-        return "\n".join([*_lines(self.rows), "", self._claim()])
-
-    def _claim(self) -> str:
         privacy, plan = self.document["privacy"], self.result.plan
-        return (
+        claim = (
             f"epsilon {self.result.epsilon(plan.delta):.4g} at delta {plan.delta:g} for "
             f"{privacy['unit']}, {privacy['neighboring_relation']}; intervals of confidence "
             f"{CONFIDENCE:.0%}"
         )
+        return "\n".join([*_lines(self.rows), "", claim])
 
 
 def released(
@@ -120,29 +122,33 @@ def released(
     """Return the release that the arguments of :func:`dpcal.release` make; raise as it does."""
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
-    _check_target(epsilon, delta)
+    validate.positive(epsilon=epsilon)
+    if delta == 0:
+        raise ValueError(
+            "delta must be a number in (0, 1), got 0: released numbers have the law of their "
+            "noise up to a probability of 2^-101 each, so no release is pure. Choose 1e-20: "
+            "where Laplace noise is the smaller one, it is that of delta=0."
+        )
+    validate.probability(delta=delta)
     if group_size is not None:
         validate.count(group_size=group_size)
     known = schema_of(schema, group_size)
     source = source_of(table, known.missing_values)
     n = known.n if n is None else validate.count(n=n)
-    axes = [each for each in (by or "").split(",") if each.strip()]
-    asked = [parse(text, known, by=axes, where=where, find=find_groups) for text in statistics]
-    found = open_axes(asked)
+    asked = [parse(text, known, by=by, where=where, find=find_groups) for text in statistics]
+    found = _open(asked)
     if (found and not find_groups) or len(found) > 1:
         raise ValueError(
             f"groups must be those of categories that the schema lists, got {sorted(found)}: "
             "list them, or let those of one column be found (find_groups=True)."
         )
     path = checked_book(budget, source.records)
-    rows = Rows.read(source, known, _columns(known, asked))
-    plan = planned(
-        asked,
-        n=rows.n if n is None else n,
-        public_n=n is not None,
-        group_size=known.group_size,
-        target=(epsilon, delta),
-    )
+    used = {name for each in asked for name in each.columns}
+    read = {each.name: each for each in known.columns if each.name in used}
+    read |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
+    rows = Rows.read(source, known, read.values())
+    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "public_n": n is not None}
+    plan = planned(asked, n=rows.n if n is None else n, group_size=known.group_size, **target)
     print_warnings(warn_before(plan))
     book = opened_book(path, source.records, plan)
     with Budget(book=book) if book is not None else nullcontext():
@@ -152,24 +158,109 @@ def released(
     return Release(rows=tuple(answers), result=result, document=document)
 
 
-def _check_target(epsilon: float, delta: float) -> None:
-    """Refuse a target that no release meets."""
-    validate.positive(epsilon=epsilon)
-    if delta == 0:
-        raise ValueError(
-            "delta must be a number in (0, 1), got 0: released numbers have the law of their "
-            "noise up to a probability of 2^-101 each, so no release is pure. Choose 1e-20: "
-            "where Laplace noise is the smaller one, it is that of delta=0."
+def _open(asked: Sequence[Statistic]) -> set[str]:
+    """Return the names of columns with groups to find."""
+    return set().union(*(each.groups.open for each in asked))
+
+
+def _trees(asked: Sequence[Statistic]) -> dict[str, Quantile]:
+    """Return the statistics with quantiles, by the name of their query."""
+    return {each.tree: each for each in asked if isinstance(each, Quantile)}
+
+
+def planned(
+    asked: Sequence[Statistic],
+    *,
+    n: int,
+    public_n: bool,
+    group_size: int,
+    epsilon: float,
+    delta: float,
+) -> Plan:
+    """Return the plan that answers statistics with the smallest noise.
+
+    It has a query for each total, one for the quantiles of each column, and one for groups that are
+    to be found. Each total has a share of the budget, and its noise multiplier is a scale over the
+    root of the share; the scale is solved for the exact cost of all answers. Noise is Gaussian or
+    Laplace, whichever is smaller: Laplace for few answers, Gaussian for many.
+
+    Parameters
+    ----------
+    asked
+        One or more statistics.
+    n
+        Number of rows, published or public.
+    public_n
+        Whether n was given in public: the claim is then about an added or removed record, and
+        otherwise about a zeroed-out record.
+    group_size
+        Largest number of rows of a person.
+    epsilon, delta
+        The target.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If nothing is left to be answered with noise.
+    """
+    relation = "add-or-remove-one" if public_n else "replace-special"
+    shares: dict[str, tuple[Total, float]] = {}
+    for each in asked:
+        for total, part in each.totals(published=not public_n).items():
+            first, share = shares.get(total.name, (total, 0.0))
+            shares[total.name] = first, max(part, share)
+    if not shares:
+        raise UnsupportedEvent(
+            f"statistics must include more than the number of rows, which is published: n = {n}."
         )
-    validate.probability(delta=delta)
+    trees, found = _trees(asked), bool(_open(asked))
+    # One person's group rarely passes the threshold.
+    surprise = NormalDist().inv_cdf(1 - delta * _SURPRISE / group_size) if found else 0.0
+
+    def queries(noise: str, scale: float) -> tuple[Query, ...]:
+        # Shares are of the sum of inverse squares of Gaussian noise multipliers, or of losses.
+        power, wide = (1.0, 2.0) if noise == LAPLACE_TOTAL else (0.5, 1.0)
+        how: dict[str, Any] = {"kind": noise, "group_size": group_size}
+        made = [
+            query_on_all(total.name, total.bound, scale / share**power, **how)
+            for total, share in shares.values()
+        ]
+        for name, tree in trees.items():
+            multiplier = wide * scale * (tree.levels / tree.tree_part) ** power
+            made.append(query_on_all(name, tree.reach, multiplier, tree.levels, kind="selection"))
+        if found:
+            threshold = group_size + scale * surprise * (1 + 1e-9)
+            made.append(query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold))
+        return tuple(made)
+
+    def event(scale: float) -> DpEvent:
+        return compose(((query, query.count) for query in queries("total", scale)), n, relation)
+
+    scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    chosen = queries("total", scale * (1 + 1e-12))
+    if not found:
+        # Laplace noise is pure: largest losses add up to epsilon, and delta is not used.
+        losses = math.fsum(share for _, share in shares.values()) + len(trees) * Quantile.tree_part
+        laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
+        chosen = min(laplace, chosen, key=_size)
+    return Plan(
+        optimizer="release",
+        n=n,
+        queries=chosen,
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=relation,
+        parameters={"statistics": "; ".join(each.words for each in asked)},
+        public_n=public_n,
+    )
 
 
-def _columns(schema: Schema, asked: Sequence[Statistic]) -> list[Column]:
-    """Return the columns that statistics use, of which some have groups that are to be found."""
-    used = {name for each in asked for name in each.columns}
-    columns = {each.name: each for each in schema.columns if each.name in used}
-    columns |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
-    return [*columns.values()]
+def _size(queries: Sequence[Query]) -> float:
+    """Return the sum of the logarithms of the sizes of noises."""
+    return math.fsum(
+        math.log(query.noise_multiplier) + 0.5 * math.log(2) * (query.kind == LAPLACE_TOTAL)
+        for query in queries
+    )
 
 
 def _answers(
@@ -186,17 +277,17 @@ def _answers(
         return replace(plan, queries=tuple(map(plan.query, names)))
 
     with prepaid(plan):
-        for name in open_axes(asked):
+        for name in _open(asked):
             choices = PrivateChoices(rows.cells[name], part([GROUPS]), known=rows.known[name])
             groups[name] = choices.labels(GROUPS).tolist()
             ledgers.append(choices.ledger)
         asked = [each.with_found(groups) for each in asked]
-        trees = trees_of(asked)
+        trees = _trees(asked)
         if trees:
             lines = np.column_stack([each.line(rows) for each in trees.values()])
             choices = PrivateChoices(lines, part(trees))
             drawn = {
-                name: each.with_points(each.drawn(choices, place))
+                name: replace(each, points=each.drawn(choices, place))
                 for place, (name, each) in enumerate(trees.items())
             }
             asked = [drawn[each.tree] if isinstance(each, Quantile) else each for each in asked]
