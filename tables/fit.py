@@ -49,7 +49,7 @@ from dpcal.tables.model import Model
 from dpcal.tables.reading import check_extras
 from dpcal.tables.records import Records, load
 from dpcal.tables.request import Request, calibrated, compared
-from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
+from dpcal.tables.scores import evaluate, print_warnings, warn_before
 from dpcal.tables.summary import summary
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def fitted(
     evaluation = evaluate(
         records, model, result, how=request.held_out, seed=request.seed, book=book
     )
-    print_warnings(warn_after(evaluation, records))
+    print_warnings(evaluation["warnings"])
     key = secrets.token_bytes(32)
     document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
     said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}

@@ -55,8 +55,6 @@ class Records:
         From cells to features.
     counts
         Numbers of rows: read, left out by the schema, and, with persons, beyond the group size.
-    reached
-        For each number with a range: the lowest and the highest value, shape (2,). Not private.
     X_train, y_train, X_test, y_test
         Records to train on and held-out ones, shapes (m, d) and (m,).
     owners
@@ -69,7 +67,6 @@ class Records:
     labels_read: bool
     coding: Coding
     counts: Mapping[str, int]
-    reached: Mapping[str, Vector]
     X_train: Vector
     y_train: Vector
     X_test: Vector
@@ -158,7 +155,6 @@ def load(
         few = within_group_size(owners, schema.group_size, key)
         counts["beyond_group_size"] = int((~few).sum())
         X, y, owners, coins = X[few], y[few], owners[few], coins[few]
-    reached = _reached(frame, (*coding.columns, column))
     train = coins >= held_out
     return Records(
         schema=schema,
@@ -167,7 +163,6 @@ def load(
         labels_read=classification and not column.categories,
         coding=coding,
         counts=counts,
-        reached=reached,
         X_train=X[train],
         y_train=y[train],
         X_test=X[~train],
@@ -202,16 +197,6 @@ def _numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64],
     places = pl.Series(range(len(names)), dtype=pl.Int64)
     number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
     return number, names.to_list()
-
-
-def _reached(frame: Any, columns: Collection[Column]) -> dict[str, Vector]:
-    """Return the lowest and the highest value of each number with a range."""
-    found = {}
-    for column in columns:
-        if column.range is not None:
-            values = frame[column.name].cast(polars().Float64, strict=False)
-            found[column.name] = np.array([values.min(), values.max()], dtype=float)
-    return found
 
 
 def _target(column: Column, classification: bool) -> Column:

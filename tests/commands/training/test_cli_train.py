@@ -302,9 +302,8 @@ def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     assert status == 0
     (sentence,) = json.loads(out)["evaluation"]["warnings"]
     assert "may not separate the classes" in sentence
-    for part in (sentence, "delta = 0.01 exceeds 1/n", "above 20", "the bound 5 of column 'a'"):
+    for part in (sentence, "delta = 0.01 exceeds 1/n", "above 20"):
         assert part in err
-    assert "never reached" not in (tmp_path / "report" / "report.json").read_text()
 
 
 @pytest.mark.slow
