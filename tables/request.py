@@ -29,17 +29,13 @@ from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import schema_of_numbers
 from dpcal.tables.reading import Source, check_extras, source_of
-from dpcal.tables.schema import Schema, described
+from dpcal.tables.schema import Schema, schema_of
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
 PUBLIC = ("smoothness", "gap")
 # Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
-_CHOICES = {
-    "loss": ("logistic", "squared"),
-    "held_out": ("noisy", "unprotected", "none"),
-}
 # Correlated noise is left out: no joint cost with the query for the norm of rows is known.
 CHOICE = ("dpsgd", "noisy_gd")
 _PASSES = 60.0
@@ -47,7 +43,6 @@ _PASSES = 60.0
 _NOISE = 0.15
 # Squared norms are cut at four guesses or more; the guess stays where noise exceeds half a guess.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
-_ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,9 +99,9 @@ class Request:
     coding: Coding = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) is not None:
-                validate.choice(choices, **{name: getattr(self, name)})
+        validate.choice(("logistic", "squared"), loss=self.loss)
+        if self.held_out is not None:
+            validate.choice(("noisy", "unprotected", "none"), held_out=self.held_out)
         validate.non_negative(l2=self.l2)
         validate.below_one(test_fraction=self.test_fraction)
         validate.positive(epsilon=self.goal["epsilon"])
@@ -130,39 +125,43 @@ class Request:
         **given: Any,
     ) -> Request:
         """Return the request that the arguments of :func:`dpcal.train` make; raise as it does."""
-        settings = _settings(given)
+        check_extras()
+        known = None if schema is None else schema_of(schema, group_size)
+        source = source_of(table, () if known is None else known.missing_values)
+        known = known or schema_of(schema_of_numbers(source), group_size)
+        target = target or known.target
+        if target is None:
+            raise ValueError("target is needed: no schema names it.")
+        if class_weights is not None:
+            known = known.weighted(target, class_weights)
+        settings, public = dict(given.pop("settings") or {}), {}
         relation = neighboring_relation and relation_of(neighboring_relation)
-        known, target = described(schema, group_size, target, class_weights)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
-            given |= _of_plan(plan, asked, {**settings, "n": n})
+            given |= _of_plan(plan, known, asked, {**settings, "n": n})
             optimizer, relation = plan.optimizer, plan.neighboring_relation
             n = plan.n if relation == "add-or-remove-one" else None
             settings = {"clipped": plan.clipped}
         goal = {name: given.pop(name) for name in ("epsilon", "delta")}
         if None in goal.values():
             raise ValueError("train needs epsilon and delta, or use_plan.")
-        row, public = find(optimizer or "dpsgd"), {}
+        by_person = settings.get("clipped") == "user"
+        if by_person and known.person is None:
+            raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
+        row = find(optimizer or "dpsgd")
         _check_optimizer(row, plan)
-        _check_persons(known, group_size, settings, plan)
         if plan is None:
-            if n is None and known is not None and settings.get("clipped") != "user":
-                n = known.n
-            if known is not None and known.group_size > 1:
+            n = known.n if n is None and not by_person else n
+            if known.group_size > 1:
                 settings["group_size"] = known.group_size
             public = _public(row, settings)
         relation = _relation(relation, row, n)
-        check_extras()
-        source = source_of(table, () if known is None else known.missing_values)
-        book = checked_book(budget, source.records)
-        if target is None:
-            raise ValueError("target is needed: no schema names it.")
         return cls(
             source=source,
-            schema=schema_of_numbers(source) if known is None else known,
+            schema=known,
             target=target,
-            described=known is not None,
+            described=schema is not None,
             n=n,
             row=row,
             settings=settings,
@@ -170,7 +169,7 @@ class Request:
             goal={**goal, "neighboring_relation": relation},
             chosen=optimizer is None and not settings and relation != "replace-one",
             plan=plan,
-            budget=book,
+            budget=checked_book(budget, source.records),
             **given,
         )
 
@@ -211,18 +210,6 @@ class Request:
         )
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the plan, including settings that are arguments of their own."""
-    settings = dict(given.pop("settings") or {})
-    for name, argument in _ARGUMENTS.items():
-        value = given.pop(argument)
-        if name in settings:
-            raise ValueError(f"settings must leave {name} to {argument}.")
-        if value is not None:
-            settings[name] = value
-    return settings
-
-
 def _plan(given: Plan | str | Path) -> Plan:
     """Return a plan, or the plan of a file; raise if it costs more than its target."""
     plan = given
@@ -242,16 +229,22 @@ def _plan(given: Plan | str | Path) -> Plan:
     return plan
 
 
-def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> dict[str, float]:
-    """Return the target of a plan; refuse another target, and arguments that the plan settles."""
+def _of_plan(
+    plan: Plan, schema: Schema, asked: Mapping[str, Any], settled: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the target of a plan; refuse another target or unit, and what the plan settles."""
     for name, value in settled.items():
         if value is not None:
-            told = _ARGUMENTS.get(name, name)
-            raise ValueError(f"{told} does not go with use_plan, which sets it.")
+            raise ValueError(f"{name} does not go with use_plan, which sets it.")
     for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
         own = getattr(plan, name)
         if asked[name] not in (None, own):
             raise ValueError(f"{name} must be the plan's, {own}, or left out, got {asked[name]}.")
+    if plan.group_size != schema.group_size:
+        raise ValueError(
+            "use_plan must be about the persons of the schema, with group_size "
+            f"{schema.group_size}, got a plan with {plan.group_size}."
+        )
     return {"epsilon": plan.epsilon, "delta": plan.delta}
 
 
@@ -269,24 +262,6 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
         )
 
 
-def _check_persons(
-    schema: Schema | None, group_size: int | None, settings: Mapping[str, Any], plan: Plan | None
-) -> None:
-    """Refuse persons without a column of persons, or with another unit than the plan's."""
-    if group_size is not None:
-        validate.count(group_size=group_size)
-    if schema is None and group_size not in (None, 1):
-        raise ValueError("group_size needs a schema with a column of type 'person'.")
-    if settings.get("clipped") == "user" and (schema is None or schema.person is None):
-        raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
-    most = 1 if schema is None else schema.group_size
-    if plan is not None and plan.group_size != most:
-        raise ValueError(
-            f"use_plan must be about the persons of the schema, with group_size {most}, got a "
-            f"plan with {plan.group_size}."
-        )
-
-
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
     """Take public constants of the loss out of settings; refuse unknown settings."""
     takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
@@ -297,11 +272,8 @@ def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
         if name not in known:
-            told = ", ".join(sorted(known - {"group_size", *_ARGUMENTS}))
-            raise ValueError(
-                f"{_ARGUMENTS.get(name, name)} is not for optimizer {row.name}, whose settings are "
-                f"{told}."
-            )
+            told = ", ".join(sorted(known - {"group_size"}))
+            raise ValueError(f"{name} is not for optimizer {row.name}, whose settings are {told}.")
     found = settings.keys() & takes
     return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
 
