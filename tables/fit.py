@@ -234,13 +234,13 @@ def train(
 def planned(request: Request) -> Planned:
     """Return the plan of a training; nothing is spent or written."""
     records = read(request)
-    sizes = _n(request, records), records.X_train.shape[1] + request.intercept
-    asked, plan = compared(request, *sizes), calibrated(request, *sizes)
+    n = _n(request, records)
+    asked, plan = compared(request, n), calibrated(request, n)
     print_warnings(warn_before(plan))
     table = None if asked is None else recommend(**asked)
     rows = records.schema.person is not None and not request.by_person
     drawn = request.n is None and (rows or records.counts["left_out"] > 0)
-    return Planned(plan=plan, dimension=sizes[1], table=table, drawn=drawn)
+    return Planned(plan=plan, dimension=request.dimension, table=table, drawn=drawn)
 
 
 def fitted(
@@ -252,7 +252,7 @@ def fitted(
     steps that are done and planned.
     """
     records = read(request)
-    plan = calibrated(request, _n(request, records), records.X_train.shape[1] + request.intercept)
+    plan = calibrated(request, _n(request, records))
     print_warnings(warn_before(plan))
     book = opened_book(request.budget, request.source.records, plan)
     result, interrupted = _trained(request, records, plan, book, progress)

@@ -151,6 +151,8 @@ class Request:
             raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
         row = find(optimizer or "dpsgd")
         _check_optimizer(row, plan)
+        if n is not None:
+            validate.count(n=n)
         if plan is None:
             n = known.n if n is None and not by_person else n
             if known.group_size > 1:
@@ -184,6 +186,24 @@ class Request:
         if self.plan is not None:
             return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+        return len(self.coding.names) + self.intercept
+
+    @property
+    def row_norm(self) -> float | None:
+        """Norm of most records that the ranges imply; None without ranges."""
+        square, ends = self.coding.typical_square, self.schema.column(self.target).range
+        if square is None or (self.loss == "squared" and ends is None):
+            return None
+        return math.sqrt(square + self.intercept)
+
+    @property
+    def row_bound(self) -> float:
+        """Bound that ranges give on the norm of rows."""
+        return math.sqrt(self.coding.square_bound + self.intercept)
 
     @property
     def constants(self) -> Constants:
@@ -281,102 +301,67 @@ def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
     public, told = "add-or-remove-one", "replace-special"
-    if n is not None:
-        validate.count(n=n)
-        if given not in (None, public):
-            raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
-        if public not in row.relations:
-            raise ValueError(
-                f"n {n} is for neighboring_relation={public!r}, which optimizer {row.name} does "
-                "not have: omit n, here and in the schema."
-            )
-        return public
-    if given is None:
-        return told if told in row.relations else row.relations[0]
-    if given not in row.relations:
+    if n is not None and given not in (None, public):
+        raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
+    usual = told if told in row.relations else row.relations[0]
+    relation = given or (usual if n is None else public)
+    if relation not in row.relations:
+        why = "" if n is None else ", which n is for: omit n, here and in the schema"
         raise ValueError(
             f"neighboring_relation must be {' or '.join(row.relations)} for optimizer {row.name}, "
-            f"got {given!r}."
+            f"got {relation!r}{why}."
         )
-    if given == public:
+    if relation == public and n is None:
         raise ValueError(
             f"neighboring_relation={public!r} needs n, a public number of records (of persons, "
             "with clipped='user') that the table's own may differ from: that one is read from the "
             "data, and a record more would change it. Without n the relation is replace-special."
         )
-    return given
+    return relation
 
 
-def calibrated(request: Request, n: int, dimension: int) -> Plan:
-    """Return the plan of a request.
-
-    Parameters
-    ----------
-    request
-        Request of a training.
-    n, dimension
-        Number of records to train on, of rows or of persons, and of parameters.
-    """
-    plan = request.plan
-    if plan is None:
-        plan = _made(request, request.trained_on or n, dimension)
-    elif request.n is None and plan.n != n:
-        raise ValueError(
-            f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
-            f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
-            "add-or-remove-one the plan's n is public and may differ."
-        )
+def calibrated(request: Request, n: int) -> Plan:
+    """Return the plan of a request, for ``n`` records to train on: rows, or persons."""
+    plan, row, settings = request.plan, request.row, dict(request.settings)
+    target: dict[str, Any] = {"n": request.trained_on or n, **request.goal}
+    if plan is not None:
+        if request.n is None and plan.n != n:
+            raise ValueError(
+                f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
+                f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
+                "add-or-remove-one the plan's n is public and may differ."
+            )
+    elif row.name == "dpsgd" and request.row_norm is not None:
+        plan = _tuned(request, request.row_norm, target)
+    elif not row.constants:
+        plan = row.build()(**target, **default_sizes(target["n"], settings), **settings)
+    else:
+        settings |= {"l2": request.l2} if "l2" in row.options else {}
+        try:
+            build = row.build()
+            plan = build(request.constants, dimension=request.dimension, **target, **settings)
+        except UnknownConstant as error:
+            told = "Constants of the loss follow from ranges in the schema."
+            raise ValueError(f"{error} {told}") from error
     return plan if request.n is None else replace(plan, public_n=True)
 
 
-def _made(request: Request, n: int, dimension: int) -> Plan:
-    """Return the plan that is made for the target of a request."""
-    row, settings, norm = request.row, dict(request.settings), _row_norm(request)
-    target: dict[str, Any] = {"n": n, **request.goal}
-    if row.name == "dpsgd" and norm is not None:
-        return _tuned(request, dimension, norm, target)
-    if not row.constants:
-        plan: Plan = row.build()(**target, **default_sizes(n, settings), **settings)
-        return plan
-    if "l2" in row.options:
-        settings["l2"] = request.l2
-    try:
-        plan = row.build()(request.constants, dimension=dimension, **target, **settings)
-    except UnknownConstant as error:
-        told = "Constants of the loss follow from ranges in the schema."
-        raise ValueError(f"{error} {told}") from error
-    return plan
-
-
-def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
+def compared(request: Request, n: int) -> dict[str, Any] | None:
     """Return arguments of :func:`dpcal.calibrate.recommend`; None where errors do not choose."""
-    norm, bound = _row_norm(request), _row_bound(request)
-    if norm is None or not request.chosen:
+    if request.row_norm is None or not request.chosen:
         return None
     return {
         "loss": request.loss,
         "n": request.trained_on or n,
-        "dimension": dimension,
-        "row_norm": bound,
-        "typical_norm": min(norm, bound),
+        "dimension": request.dimension,
+        "row_norm": request.row_bound,
+        "typical_norm": min(request.row_norm, request.row_bound),
         "l2": request.l2,
         **request.goal,
     }
 
 
-def _row_norm(request: Request) -> float | None:
-    """Return the norm of most records that the ranges imply; None without ranges."""
-    square = request.coding.typical_square
-    known = request.loss == "logistic" or request.schema.column(request.target).range is not None
-    return None if square is None or not known else math.sqrt(square + request.intercept)
-
-
-def _row_bound(request: Request) -> float:
-    """Return the bound that ranges give on the norm of rows."""
-    return math.sqrt(request.coding.square_bound + request.intercept)
-
-
-def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, Any]) -> Plan:
+def _tuned(request: Request, norm: float, target: Mapping[str, Any]) -> Plan:
     """Return the plan of DP-SGD, with settings of a linear model in place of missing ones.
 
     Where neither the clip nor the rate was given, a hundredth of the budget is spent on the norm of
@@ -384,7 +369,7 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
-    given, asked = dict(request.settings), compared(request, target["n"], dimension)
+    given, asked = dict(request.settings), compared(request, target["n"])
     scaled = "max_norm" in given or "learning_rate" in given or request.by_person
     clip, passes = given.pop("max_norm", None), given.pop("epochs", None)
     by_epochs = given.get("sampler", "poisson") != "poisson" and "steps" not in given
@@ -401,14 +386,14 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     settled = Defaults.of(
         request.loss,
         n=target["n"],
-        dimension=dimension,
+        dimension=request.dimension,
         row_norm=norm,
         release=release,
         passes=passes,
         steps=given.get("steps"),
         batch_size=given.get("batch_size"),
         unit=1.0 if request.loss == "logistic" else REACH,
-        bound=None if request.by_person else _row_bound(request),
+        bound=None if request.by_person else request.row_bound,
     )
     clip = weight * settled.max_norm if clip is None else clip
     if first is None:
