@@ -21,15 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import (
-    Coding,
-    cells_of,
-    codes_of,
-    persons_of,
-    scaled,
-    texts_of,
-    values_of,
-)
+from dpcal.tables.coding import Coding, cells_of, scaled, texts_of
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
@@ -135,7 +127,7 @@ def load(
     if classification:
         y, known, labels = _classes(frame[target], column, missing)
     else:
-        values, known = values_of(frame[target], column, missing)
+        values, known = cells_of(frame[target], column, missing)
         y, labels = scaled(values, column), ()
     kept &= known
     X, y = (X, y) if kept.all() else (X[kept], y[kept])
@@ -186,13 +178,15 @@ def _classes(
             raise ValueError(_too_many(len(found), column.name))
         rule, name = column.missing, column.name
         column = Column(name=name, type="class", categories=tuple(found), missing=rule)
-    codes, known = codes_of(series, column, missing)
+    codes, known = cells_of(series, column, missing)
     return codes.astype(np.float64), known, column.categories
 
 
 def _numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64], list[str]]:
     """Return the number of each row's person, and the names, in order of their first rows."""
-    pl, people = polars(), persons_of(series, missing).rename("person")
+    pl, people = polars(), texts_of(series, missing)
+    if people.null_count():
+        raise ValueError(f"Every row must name its person, column {series.name!r} lacks one.")
     names = people.unique(maintain_order=True)
     places = pl.Series(range(len(names)), dtype=pl.Int64)
     number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
