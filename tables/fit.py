@@ -27,6 +27,8 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any, Literal
 
+import numpy as np
+
 from dpcal import plot
 from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
@@ -318,7 +320,8 @@ def read(request: Request) -> Records:
 
 def _n(request: Request, records: Records) -> int:
     """Return the number of records to train on: number of rows, or number of persons."""
-    return records.persons if request.by_person else len(records.y_train)
+    owners = records.owners if request.by_person else None
+    return len(records.y_train) if owners is None else len(np.unique(owners))
 
 
 def key_file(folder: Path, *, force: bool) -> Path:

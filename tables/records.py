@@ -65,18 +65,6 @@ class Records:
     y_test: Vector
     owners: NDArray[np.int64] | None
 
-    @property
-    def persons(self) -> int:
-        """Number of persons with records to train on."""
-        return 0 if self.owners is None else len(np.unique(self.owners))
-
-
-def _too_many(count: int, name: str) -> str:
-    return (
-        f"target must hold two classes for loss='logistic', got {count} in column {name!r}; "
-        "loss='squared' predicts numbers."
-    )
-
 
 def load(
     source: Source,
@@ -124,11 +112,20 @@ def load(
     frame = _rows_of(source.frame(numbers=numbers, columns=used))
     coding = Coding(features, missing_values=schema.missing_values)
     X, kept = coding.encode(frame)
-    if classification:
-        y, known, labels = _classes(frame[target], column, missing)
-    else:
-        values, known = cells_of(frame[target], column, missing)
-        y, labels = scaled(values, column), ()
+    labels = column.categories
+    if classification and not labels:
+        names = texts_of(frame[target], missing).drop_nulls().unique()
+        labels = tuple(sorted(names.to_list()))
+    if classification and len(labels) != 2:
+        raise ValueError(
+            f"target must hold two classes for loss='logistic', got {len(labels)} in column "
+            f"{target!r}; loss='squared' predicts numbers."
+        )
+    coded = column
+    if labels and not column.categories:
+        coded = Column(name=target, type="class", categories=labels, missing=column.missing)
+    cells, known = cells_of(frame[target], coded, missing)
+    y = cells.astype(np.float64) if classification else scaled(cells, column)
     kept &= known
     X, y = (X, y) if kept.all() else (X[kept], y[kept])
     counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
@@ -152,7 +149,7 @@ def load(
         schema=schema,
         target=column,
         labels=labels,
-        labels_read=classification and not column.categories,
+        labels_read=coded is not column,
         coding=coding,
         counts=counts,
         X_train=X[train],
@@ -166,20 +163,6 @@ def load(
 def _rows_of(frame: Any) -> Any:
     """Return a data frame without empty lines, which are not records."""
     return frame.filter(~polars().all_horizontal(polars().all().is_null()))
-
-
-def _classes(
-    series: Any, column: Column, missing: Collection[str]
-) -> tuple[Vector, NDArray[np.bool_], tuple[str, ...]]:
-    """Return the numbers of classes, which records are kept, and the classes: read if not given."""
-    if not column.categories:
-        found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
-        if len(found) != 2:
-            raise ValueError(_too_many(len(found), column.name))
-        rule, name = column.missing, column.name
-        column = Column(name=name, type="class", categories=tuple(found), missing=rule)
-    codes, known = cells_of(series, column, missing)
-    return codes.astype(np.float64), known, column.categories
 
 
 def _numbered(series: Any, missing: Collection[str]) -> tuple[NDArray[np.int64], list[str]]:
@@ -205,8 +188,6 @@ def _target(column: Column, classification: bool) -> Column:
             f"Every target must be a number for loss='squared', got column {column.name!r} of "
             f"type {column.type!r}."
         )
-    if classification and column.categories and len(column.categories) != 2:
-        raise ValueError(_too_many(len(column.categories), column.name))
     if column.missing == "impute":
         raise ValueError(
             f"A missing target is refused or left out, got missing = 'impute' for column "
