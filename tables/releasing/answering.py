@@ -208,7 +208,8 @@ def release(
 
 def _open(asked: Sequence[Statistic]) -> set[str]:
     """Return the names of columns with groups to find."""
-    return set().union(*(each.groups.open for each in asked))
+    axes = (axis for each in asked for axis in each.groups.axes)
+    return {axis.name for axis in axes if axis.labels is None}
 
 
 def _trees(asked: Sequence[Statistic]) -> dict[str, Quantile]:
@@ -393,21 +394,14 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return rows as lines of a table, with digits that the noise leaves."""
     table = [["statistic", "group", "value", "standard error", "interval"]]
     for row in rows:
-        digits, value, error = _digits(row), row["value"], row["standard_error"]
+        width, value, error = row["high"] - row["low"], row["value"], row["standard_error"]
+        digits = 2 - math.floor(math.log10(width)) if 0 < width < 1e300 else 0
+        low, high, shown = (
+            "-" if each is None else f"{each:.{min(12, max(0, digits))}f}"
+            for each in (row["low"], row["high"], value)
+        )
         share = f" at {row['share']:g}" if "share" in row else ""
-        cells = [
-            row["statistic"] + share,
-            ", ".join(str(row[key]) for key in row if key not in SHOWN),
-        ]
-        cells.append("-" if value is None else f"{value:.{digits}f}")
-        cells.append("-" if error is None else f"{error:.2g}")
-        table.append([*cells, f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]"])
+        groups = ", ".join(str(row[key]) for key in row if key not in SHOWN)
+        noise = "-" if error is None else f"{error:.2g}"
+        table.append([row["statistic"] + share, groups, shown, noise, f"[{low}, {high}]"])
     return columns(table)
-
-
-def _digits(row: Mapping[str, Any]) -> int:
-    """Return how many digits behind the point the width of an interval leaves."""
-    width = row["high"] - row["low"]
-    if not 0 < width < 1e300:
-        return 0
-    return int(min(12, max(0, 2 - np.floor(np.log10(width)))))

@@ -127,11 +127,6 @@ class Groups:
         """Number of cells, by the axes whose groups are known."""
         return math.prod(axis.size for axis in self.axes)
 
-    @property
-    def open(self) -> set[str]:
-        """Names of the columns with groups to find."""
-        return {axis.name for axis in self.axes if axis.labels is None}
-
     def with_found(self, found: Mapping[str, Sequence[Any]]) -> Groups:
         """Return the same with groups that were found, by the name of the column."""
         axes = (replace(a, labels=(*found[a.name],)) if a.labels is None else a for a in self.axes)
