@@ -58,7 +58,7 @@ def train(
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
         fit.key_file(output, force=force)
-    request = fit.Request.of(source, known, **given)
+    request = fit.Request(source, known, **given)
     if plan:
         return _planned(fit.planned(request))
     found = fit.fitted(request, bar("dpcal train", "step"))

@@ -230,7 +230,7 @@ def train(
     BudgetExceeded
         If the run does not fit into the budget book.
     """
-    return fitted(Request.of(**locals()))
+    return fitted(Request(**locals()))
 
 
 def planned(request: Request) -> Planned:

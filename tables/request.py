@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import schema_of_numbers
-from dpcal.tables.reading import Source, check_extras, source_of
+from dpcal.tables.reading import check_extras, source_of
 from dpcal.tables.schema import Schema, schema_of
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
@@ -45,21 +45,17 @@ _NOISE = 0.15
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """A private training on a table.
+    """A private training on a table, by the arguments of :func:`dpcal.train`; raises as it does.
 
-    Parameters
+    Attributes
     ----------
     source, schema, target
         Table, public description of its columns, and column to predict.
     described
         Whether a schema was given; otherwise its columns were taken from the table.
-    loss, l2, intercept
-        ``"logistic"`` or ``"squared"``, its regulariser >= 0, and whether an intercept is fitted.
-    test_fraction, held_out
-        Chance in [0, 1) that a record is held out, and the way to score held-out records; None for
-        the default.
+    loss, l2, intercept, test_fraction, held_out, seed
+        Arguments as they were given.
     n
         Public number of records, or of persons where these are the records; None to read it from
         the table.
@@ -74,111 +70,83 @@ class Request:
         Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps.
     plan
         The plan that is run in place of one that is made for the target, if any.
-    budget, seed
-        Budget book, if any, and seed of :func:`dpcal.optim.run`.
+    budget
+        Budget book, if any.
+    coding
+        From cells to features.
     """
 
-    source: Source
-    schema: Schema
-    target: str
-    described: bool
-    loss: str
-    l2: float
-    intercept: bool
-    test_fraction: float
-    held_out: str | None
-    n: int | None
-    row: Optimizer
-    settings: Mapping[str, Any]
-    public: Mapping[str, Any]
-    goal: Mapping[str, Any]
-    chosen: bool
-    plan: Plan | None
-    budget: Path | None
-    seed: int | None
-    coding: Coding = field(init=False)
-
-    def __post_init__(self) -> None:
-        validate.choice(("logistic", "squared"), loss=self.loss)
-        if self.held_out is not None:
-            validate.choice(("noisy", "unprotected", "none"), held_out=self.held_out)
-        validate.non_negative(l2=self.l2)
-        validate.below_one(test_fraction=self.test_fraction)
-        validate.positive(epsilon=self.goal["epsilon"])
-        validate.probability(delta=self.goal["delta"])
-        object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         table: Any,
         schema: Any,
         *,
         target: str | None,
+        epsilon: float | None,
+        delta: float | None,
         n: int | None,
+        loss: str,
+        l2: float,
+        intercept: bool,
         optimizer: str | None,
-        group_size: int | None,
-        use_plan: Plan | str | Path | None,
-        neighboring_relation: str | None,
-        budget: str | Path | None,
+        settings: Mapping[str, Any] | None,
         class_weights: Mapping[str, float] | None,
-        **given: Any,
-    ) -> Request:
-        """Return the request that the arguments of :func:`dpcal.train` make; raise as it does."""
+        use_plan: Plan | str | Path | None,
+        group_size: int | None,
+        test_fraction: float,
+        held_out: str | None,
+        budget: str | Path | None,
+        seed: int | None,
+        neighboring_relation: str | None,
+    ) -> None:
         check_extras()
         known = None if schema is None else schema_of(schema, group_size)
-        source = source_of(table, () if known is None else known.missing_values)
-        known = known or schema_of(schema_of_numbers(source), group_size)
-        target = target or known.target
-        if target is None:
+        self.source = source_of(table, () if known is None else known.missing_values)
+        self.described = known is not None
+        known = known or schema_of(schema_of_numbers(self.source), group_size)
+        if not (target := target or known.target):
             raise ValueError("target is needed: no schema names it.")
         if class_weights is not None:
             known = known.weighted(target, class_weights)
-        settings, public = dict(given.pop("settings") or {}), {}
+        self.schema, self.target, self.settings = known, target, dict(settings or {})
         relation = neighboring_relation and relation_of(neighboring_relation)
-        plan = None if use_plan is None else _plan(use_plan)
-        if plan is not None:
-            asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
-            given |= _of_plan(plan, known, asked, {**settings, "n": n})
-            optimizer, relation = plan.optimizer, plan.neighboring_relation
-            n = plan.n if relation == "add-or-remove-one" else None
-            settings = {"clipped": plan.clipped}
-        goal = {name: given.pop(name) for name in ("epsilon", "delta")}
-        if None in goal.values():
+        self.plan = None if use_plan is None else _plan(use_plan)
+        if self.plan is not None:
+            asked = {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
+            settled = {**self.settings, "n": n}
+            _check_plan(self.plan, known, {**asked, "optimizer": optimizer}, settled)
+            epsilon, delta, optimizer = self.plan.epsilon, self.plan.delta, self.plan.optimizer
+            relation = self.plan.neighboring_relation
+            n = self.plan.n if relation == "add-or-remove-one" else None
+            self.settings = {"clipped": self.plan.clipped}
+        if epsilon is None or delta is None:
             raise ValueError("train needs epsilon and delta, or use_plan.")
-        by_person = settings.get("clipped") == "user"
-        if by_person and known.person is None:
+        self.by_person = self.settings.get("clipped") == "user"
+        if self.by_person and known.person is None:
             raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
-        row = find(optimizer or "dpsgd")
-        _check_optimizer(row, plan)
-        if n is not None:
-            validate.count(n=n)
-        if plan is None:
-            n = known.n if n is None and not by_person else n
+        self.row = find(optimizer or "dpsgd")
+        self.public: dict[str, Any] = {}
+        _check_optimizer(self.row, self.plan)
+        self.n = n if n is None else validate.count(n=n)
+        if self.plan is None:
+            self.n = known.n if n is None and not self.by_person else self.n
             if known.group_size > 1:
-                settings["group_size"] = known.group_size
-            public = _public(row, settings)
-        relation = _relation(relation, row, n)
-        return cls(
-            source=source,
-            schema=known,
-            target=target,
-            described=schema is not None,
-            n=n,
-            row=row,
-            settings=settings,
-            public=public,
-            goal={**goal, "neighboring_relation": relation},
-            chosen=optimizer is None and not settings and relation != "replace-one",
-            plan=plan,
-            budget=checked_book(budget, source.records),
-            **given,
-        )
-
-    @property
-    def by_person(self) -> bool:
-        """Whether persons are drawn, and the sum of the rows of a person is clipped."""
-        return self.settings.get("clipped") == "user"
+                self.settings["group_size"] = known.group_size
+            self.public = _public(self.row, self.settings)
+        relation = _relation(relation, self.row, self.n)
+        self.loss = validate.choice(("logistic", "squared"), loss=loss)
+        if held_out is not None:
+            validate.choice(("noisy", "unprotected", "none"), held_out=held_out)
+        self.held_out, self.intercept, self.seed = held_out, intercept, seed
+        self.l2 = validate.non_negative(l2=l2)
+        self.test_fraction = validate.below_one(test_fraction=test_fraction)
+        validate.positive(epsilon=epsilon)
+        validate.probability(delta=delta)
+        self.goal: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        self.goal["neighboring_relation"] = relation
+        self.chosen = optimizer is None and not self.settings and relation != "replace-one"
+        self.budget = checked_book(budget, self.source.records)
+        self.coding = Coding(known.features(target))
 
     @property
     def trained_on(self) -> int | None:
@@ -249,10 +217,10 @@ def _plan(given: Plan | str | Path) -> Plan:
     return plan
 
 
-def _of_plan(
+def _check_plan(
     plan: Plan, schema: Schema, asked: Mapping[str, Any], settled: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return the target of a plan; refuse another target or unit, and what the plan settles."""
+) -> None:
+    """Refuse another target or unit than the plan's, and arguments that the plan settles."""
     for name, value in settled.items():
         if value is not None:
             raise ValueError(f"{name} does not go with use_plan, which sets it.")
@@ -265,7 +233,6 @@ def _of_plan(
             "use_plan must be about the persons of the schema, with group_size "
             f"{schema.group_size}, got a plan with {plan.group_size}."
         )
-    return {"epsilon": plan.epsilon, "delta": plan.delta}
 
 
 def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
