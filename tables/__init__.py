@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dpcal.tables.made_up import example as example
     from dpcal.tables.model import Model as Model, load_model as load_model
     from dpcal.tables.reading import Source as Source, table_of as table_of
-    from dpcal.tables.records import Records as Records, load as load
+    from dpcal.tables.records import Records as Records
     from dpcal.tables.releasing.answering import Release as Release, release as release
     from dpcal.tables.schema import Column as Column, Schema as Schema, schema_of as schema_of
 else:

@@ -50,7 +50,7 @@ from dpcal.tables.booking import booked, opened_book
 from dpcal.tables.drafting import drafts_one
 from dpcal.tables.model import Model
 from dpcal.tables.reading import check_extras
-from dpcal.tables.records import Records, load
+from dpcal.tables.records import Records
 from dpcal.tables.request import Request, calibrated, compared
 from dpcal.tables.schema import Schema
 from dpcal.tables.scores import evaluate, print_warnings, warn_before
@@ -300,7 +300,7 @@ def read(request: Request) -> Records:
     if request.seed is not None:
         key = hashlib.blake2b(f"split {request.seed}".encode(), digest_size=32).digest()
     try:
-        records = load(
+        records = Records(
             request.source,
             request.schema,
             target=request.target,

@@ -6,7 +6,7 @@ r"""From a table and its schema to the records of a task, split into trained and
 ...     Column(name="sick", type="class", categories=("no", "yes")),
 ... ))
 >>> source = Source({"age": [41, 60, 100], "sick": ["no", "yes", "yes"]})
->>> records = load(source, schema, target="sick", key=b"secret", held_out=0.0)
+>>> records = Records(source, schema, target="sick", key=b"secret", held_out=0.0)
 >>> records.X_train.ravel().round(3).tolist(), records.y_train.tolist(), records.labels
 ([-1.9, 0.0, 4.0], [0.0, 1.0, 1.0], ('no', 'yes'))
 """
@@ -14,8 +14,8 @@ r"""From a table and its schema to the records of a task, split into trained and
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,57 +26,13 @@ from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
-__all__ = ["Records", "Rows", "load"]
+__all__ = ["Records", "Rows"]
 
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """Coded records with their targets, some of them held out.
-
-    Parameters
-    ----------
-    schema, target
-        Schema and target column of the records.
-    labels
-        The classes, in the order of their numbers; empty where the target is a number.
-    labels_read
-        Whether the classes were read off the records.
-    coding
-        From cells to features.
-    counts
-        Numbers of rows: read, left out by the schema, and, with persons, beyond the group size.
-    X_train, y_train, X_test, y_test
-        Records to train on and held-out ones, shapes (m, d) and (m,).
-    owners
-        Number of the person of each record to train on; None where the schema names no person.
-    """
-
-    schema: Schema
-    target: Column
-    labels: tuple[str, ...]
-    labels_read: bool
-    coding: Coding
-    counts: Mapping[str, int]
-    X_train: Vector
-    y_train: Vector
-    X_test: Vector
-    y_test: Vector
-    owners: NDArray[np.int64] | None
-
-
-def load(
-    source: Source,
-    schema: Schema,
-    *,
-    target: str,
-    key: bytes,
-    held_out: float,
-    told: bool = True,
-    classification: bool = True,
-) -> Records:
-    """Read a table.
+    """Coded records of a table with their targets, some of them held out.
 
     Parameters
     ----------
@@ -97,67 +53,92 @@ def load(
     classification
         Whether the target is one of two classes; a number otherwise.
 
+    Attributes
+    ----------
+    schema, target
+        Schema and target column of the records.
+    labels
+        The classes, in the order of their numbers; empty where the target is a number.
+    labels_read
+        Whether the classes were read off the records.
+    coding
+        From cells to features.
+    counts
+        Numbers of rows: read, left out by the schema, and, with persons, beyond the group size.
+    X_train, y_train, X_test, y_test
+        Records to train on and held-out ones, shapes (m, d) and (m,).
+    owners
+        Number of the person of each record to train on; None where the schema names no person.
+
     Raises
     ------
     ValueError
         If a column is missing from the schema or from the file, or a cell does not match the
         schema.
     """
-    column, features = _target(schema.column(target), classification), schema.features(target)
-    _check_columns(source, schema)
-    numbers = [each.name for each in features if each.type == "number"]
-    numbers += [] if classification else [target]
-    used = [*(each.name for each in features), target, *([schema.person] if schema.person else [])]
-    missing = ("", *schema.missing_values)
-    frame = _rows_of(source.frame(numbers=numbers, columns=used))
-    coding = Coding(features, missing_values=schema.missing_values)
-    X, kept = coding.encode(frame)
-    labels = column.categories
-    if classification and not labels:
-        names = texts_of(frame[target], missing).drop_nulls().unique()
-        labels = tuple(sorted(names.to_list()))
-    if classification and len(labels) != 2:
-        raise ValueError(
-            f"target must hold two classes for loss='logistic', got {len(labels)} in column "
-            f"{target!r}; loss='squared' predicts numbers."
-        )
-    coded = column
-    if labels and not column.categories:
-        coded = Column(name=target, type="class", categories=labels, missing=column.missing)
-    cells, known = cells_of(frame[target], coded, missing)
-    y = cells.astype(np.float64) if classification else scaled(cells, column)
-    kept &= known
-    X, y = (X, y) if kept.all() else (X[kept], y[kept])
-    counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
-    owners = None
-    if schema.person is None and told:
-        coins = dealt(frame.height, key)[kept]
-    elif schema.person is None:
-        # The coins must not depend on the features: two values in one bin are two records.
-        plain = coding.linear()
-        cells = X if plain is coding else plain.encode(frame)[0][kept]
-        coins = coins_of(digests([*cells.T, y], key), key)
-    else:
-        owners, names = _numbered(frame[schema.person], missing)
-        coins = dealt(len(names), key) if told else coins_of_people(names, key)
-        owners, coins = owners[kept], coins[owners[kept]]
-        few = within_group_size(owners, schema.group_size, key)
-        counts["beyond_group_size"] = int((~few).sum())
-        X, y, owners, coins = X[few], y[few], owners[few], coins[few]
-    train = coins >= held_out
-    return Records(
-        schema=schema,
-        target=column,
-        labels=labels,
-        labels_read=coded is not column,
-        coding=coding,
-        counts=counts,
-        X_train=X[train],
-        y_train=y[train],
-        X_test=X[~train],
-        y_test=y[~train],
-        owners=None if owners is None else owners[train],
-    )
+
+    def __init__(
+        self,
+        source: Source,
+        schema: Schema,
+        *,
+        target: str,
+        key: bytes,
+        held_out: float,
+        told: bool = True,
+        classification: bool = True,
+    ) -> None:
+        column, features = _target(schema.column(target), classification), schema.features(target)
+        _check_columns(source, schema)
+        numbers = [each.name for each in features if each.type == "number"]
+        numbers += [] if classification else [target]
+        used = [
+            *(each.name for each in features),
+            target,
+            *([schema.person] if schema.person else []),
+        ]
+        missing = ("", *schema.missing_values)
+        frame = _rows_of(source.frame(numbers=numbers, columns=used))
+        coding = Coding(features, missing_values=schema.missing_values)
+        X, kept = coding.encode(frame)
+        labels = column.categories
+        if classification and not labels:
+            names = texts_of(frame[target], missing).drop_nulls().unique()
+            labels = tuple(sorted(names.to_list()))
+        if classification and len(labels) != 2:
+            raise ValueError(
+                f"target must hold two classes for loss='logistic', got {len(labels)} in column "
+                f"{target!r}; loss='squared' predicts numbers."
+            )
+        coded = column
+        if labels and not column.categories:
+            coded = Column(name=target, type="class", categories=labels, missing=column.missing)
+        cells, known = cells_of(frame[target], coded, missing)
+        y = cells.astype(np.float64) if classification else scaled(cells, column)
+        kept &= known
+        X, y = (X, y) if kept.all() else (X[kept], y[kept])
+        counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
+        owners = None
+        if schema.person is None and told:
+            coins = dealt(frame.height, key)[kept]
+        elif schema.person is None:
+            # The coins must not depend on the features: two values in one bin are two records.
+            plain = coding.linear()
+            cells = X if plain is coding else plain.encode(frame)[0][kept]
+            coins = coins_of(digests([*cells.T, y], key), key)
+        else:
+            owners, names = _numbered(frame[schema.person], missing)
+            coins = dealt(len(names), key) if told else coins_of_people(names, key)
+            owners, coins = owners[kept], coins[owners[kept]]
+            few = within_group_size(owners, schema.group_size, key)
+            counts["beyond_group_size"] = int((~few).sum())
+            X, y, owners, coins = X[few], y[few], owners[few], coins[few]
+        train = coins >= held_out
+        self.schema, self.target, self.coding, self.counts = schema, column, coding, counts
+        self.labels, self.labels_read = labels, coded is not column
+        self.X_train, self.y_train = X[train], y[train]
+        self.X_test, self.y_test = X[~train], y[~train]
+        self.owners = None if owners is None else owners[train]
 
 
 def _rows_of(frame: Any) -> Any:
@@ -211,9 +192,10 @@ def _check_columns(source: Source, schema: Schema) -> None:
     source.check_columns(each.name for each in schema.columns if each.type != "drop")
 
 
-@dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a table: cells of each used column, and marks of the cells that are known.
+    """The rows of a table: cells of some columns, and marks of the cells that are known.
+
+    Empty lines are not rows.
 
     Attributes
     ----------
@@ -225,22 +207,14 @@ class Rows:
         Where there is a cell that counts, shape (n,).
     beyond
         How many rows were left out because their person has more than the schema's group size.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a cell does not match the schema.
     """
 
-    n: int
-    cells: Mapping[str, NDArray[Any]]
-    known: Mapping[str, NDArray[np.bool_]]
-    beyond: int = 0
-
-    @classmethod
-    def read(cls, source: Source, schema: Schema, columns: Collection[Column]) -> Rows:
-        """Read columns; empty lines are not rows.
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, or a cell does not match the schema.
-        """
+    def __init__(self, source: Source, schema: Schema, columns: Collection[Column]) -> None:
         source.check_columns(sorted(each.name for each in columns))
         numbers = [each.name for each in columns if each.type == "number"]
         frame = _rows_of(source.frame(numbers=numbers))
@@ -252,12 +226,9 @@ class Rows:
             people, _ = _numbered(frame[schema.person], missing)
             # The kept rows must not depend on their values.
             kept = within_group_size(people, schema.group_size, secrets.token_bytes(32))
-        return cls(
-            n=int(kept.sum()),
-            cells={name: cells[kept] for name, (cells, _) in parts.items()},
-            known={name: known[kept] for name, (_, known) in parts.items()},
-            beyond=int((~kept).sum()),
-        )
+        self.n, self.beyond = int(kept.sum()), int((~kept).sum())
+        self.cells = {name: cells[kept] for name, (cells, _) in parts.items()}
+        self.known = {name: known[kept] for name, (_, known) in parts.items()}
 
 
 def _cells(

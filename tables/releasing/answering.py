@@ -194,7 +194,7 @@ def release(
     used = {name for each in asked for name in each.columns}
     read = {each.name: each for each in known.columns if each.name in used}
     read |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
-    rows = Rows.read(source, known, read.values())
+    rows = Rows(source, known, read.values())
     target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "public_n": n is not None}
     plan = planned(asked, n=rows.n if n is None else n, group_size=known.group_size, **target)
     print_warnings(warn_before(plan))

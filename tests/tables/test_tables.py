@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from _tree import DATA
 
-from dpcal.tables import REACH, Coding, Column, Schema, Source, draft, load, table_of
+from dpcal.tables import REACH, Coding, Column, Records, Schema, Source, draft, table_of
 from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
 
 KEY = b"a key of the tests"
@@ -170,7 +170,7 @@ STRICT = SCHEMA.replace('missing = "drop-row"\n', "").replace('unknown = "drop-r
 def read(path, text=SCHEMA, held_out=0.0):
     schema = Schema.from_toml(text)
     source = Source(path, missing_values=schema.missing_values)
-    return load(source, schema, target="sick", key=KEY, held_out=held_out)
+    return Records(source, schema, target="sick", key=KEY, held_out=held_out)
 
 
 def test_records_that_the_schema_leaves_out(tmp_path):
