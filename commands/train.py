@@ -60,7 +60,7 @@ def train(
         fit.key_file(output, force=force)
     request = fit.Request(source, known, **given)
     if plan:
-        return _planned(fit.planned(request))
+        return _planned(fit.Planned(request))
     found = fit.fitted(request, bar("dpcal train", "step"))
     key = found.save(output, force=force)
     lines = [

@@ -27,12 +27,10 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any, Literal
 
-import numpy as np
-
 from dpcal import plot
 from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
-from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
+from dpcal.calibrate.recommending.recommendation import recommend
 from dpcal.optim import Result
 from dpcal.optim.algorithms import Store
 from dpcal.optim.driver import Progress
@@ -56,7 +54,7 @@ from dpcal.tables.schema import Schema
 from dpcal.tables.scores import evaluate, print_warnings, warn_before
 from dpcal.tables.summary import summary
 
-__all__ = ["Fitted", "Planned", "Request", "check_extras", "fitted", "key_file", "planned", "train"]
+__all__ = ["Fitted", "Planned", "Request", "check_extras", "fitted", "key_file", "train"]
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
@@ -114,9 +112,8 @@ class Fitted:
         return key
 
 
-@dataclass(frozen=True, kw_only=True)
 class Planned:
-    """The plan of a training, before anything is spent.
+    """The plan of a requested training; nothing is spent or written.
 
     Attributes
     ----------
@@ -130,10 +127,14 @@ class Planned:
         Whether another split, which a run without a seed draws, may leave another number n.
     """
 
-    plan: Plan
-    dimension: int
-    table: Recommendation | None
-    drawn: bool
+    def __init__(self, request: Request) -> None:
+        records = read(request)
+        self.plan, self.dimension = calibrated(request, records.n), request.dimension
+        print_warnings(warn_before(self.plan))
+        asked = compared(request, records.n)
+        self.table = None if asked is None else recommend(**asked)
+        rows = records.schema.person is not None and not request.by_person
+        self.drawn = request.n is None and (rows or records.counts["left_out"] > 0)
 
 
 def train(
@@ -233,18 +234,6 @@ def train(
     return fitted(Request(**locals()))
 
 
-def planned(request: Request) -> Planned:
-    """Return the plan of a training; nothing is spent or written."""
-    records = read(request)
-    n = _n(request, records)
-    asked, plan = compared(request, n), calibrated(request, n)
-    print_warnings(warn_before(plan))
-    table = None if asked is None else recommend(**asked)
-    rows = records.schema.person is not None and not request.by_person
-    drawn = request.n is None and (rows or records.counts["left_out"] > 0)
-    return Planned(plan=plan, dimension=request.dimension, table=table, drawn=drawn)
-
-
 def fitted(
     request: Request, progress: Callable[[int, int], object] = lambda done, total: None
 ) -> Fitted:
@@ -254,7 +243,7 @@ def fitted(
     steps that are done and planned.
     """
     records = read(request)
-    plan = calibrated(request, _n(request, records))
+    plan = calibrated(request, records.n)
     print_warnings(warn_before(plan))
     book = opened_book(request.budget, request.source.records, plan)
     result, interrupted = _trained(request, records, plan, book, progress)
@@ -313,15 +302,10 @@ def read(request: Request) -> Records:
         if request.described:
             raise
         raise ValueError(f"{error} {drafts_one(request.source)}") from error
+    records.owners = records.owners if request.by_person else None
     if not len(records.y_train):
         raise ValueError(f"table must hold a record to train on, got {records.counts}.")
     return records
-
-
-def _n(request: Request, records: Records) -> int:
-    """Return the number of records to train on: number of rows, or number of persons."""
-    owners = records.owners if request.by_person else None
-    return len(records.y_train) if owners is None else len(np.unique(owners))
 
 
 def key_file(folder: Path, *, force: bool) -> Path:
@@ -367,7 +351,7 @@ def _trained(
             settings=settings,
             plan=plan,
             guess=square and math.sqrt(square),
-            owners=records.owners if request.by_person else None,
+            owners=records.owners,
             group_size=request.schema.group_size,
             callback=follow,
             store=book,
@@ -424,7 +408,7 @@ def _document(
         read_from_data=told,
         key=key,
         counts=records.counts,
-        owners=records.owners if request.by_person else None,
+        owners=records.owners,
     )
     seeded = result.seed_given and len(records.y_test) > 0
     words = {"n_is_told": request.n is None, "read": told, "seeded_split": seeded}

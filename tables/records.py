@@ -140,6 +140,11 @@ class Records:
         self.X_test, self.y_test = X[~train], y[~train]
         self.owners = None if owners is None else owners[train]
 
+    @property
+    def n(self) -> int:
+        """Number of records to train on; of persons, where there are owners."""
+        return len(self.y_train) if self.owners is None else len(np.unique(self.owners))
+
 
 def _rows_of(frame: Any) -> Any:
     """Return a data frame without empty lines, which are not records."""
