@@ -119,7 +119,7 @@ class Coding:
         return math.fsum(found) + bool(self._waving) * WAVES_NORM**2
 
     def linear(self) -> Coding:
-        """Return the coding with each number as one feature, which tells more records apart."""
+        """Return the coding with each number as one feature, which separates more records."""
         plain = [
             replace(column, coding="one-hot") if column.coding in CURVES else column
             for column in self.columns
@@ -243,8 +243,8 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
 def cells_of(series: Any, column: Column, missing: Collection[str]) -> tuple[NDArray[Any], Kept]:
     """Return a column's numbers or places among categories, and which records are kept.
 
-    A missing number is replaced. The place is -1 for a cell without a category. For a cell whose
-    record is ignored, the number is NaN and the place is ``BLANK``.
+    A missing number is replaced. The place is -1 for a cell without a category. In an ignored
+    record, the number is NaN and the place is ``BLANK``.
 
     Raises
     ------

@@ -43,7 +43,10 @@ _FEW = 20
 
 
 class _Seen:
-    """Summary of a column, with at most two texts more than the limit of categories."""
+    """Summary of a column, with at most two texts more than the limit of categories.
+
+    Whole numbers look like codes where they are of one length, and sparse in their range.
+    """
 
     def __init__(self, series: Any) -> None:
         pl = polars()
@@ -61,7 +64,6 @@ class _Seen:
             self.low, self.high = float(numbers.min()), float(numbers.max())
         self.whole = bool((numbers == numbers.floor()).all())
         self.are_dates = (texts.str.contains(_DATE).sum() or 0) > 0.9 * self.cells > 0
-        # Whole numbers look like codes where they are of one length, and sparse in their range.
         low, high = abs(self.low), abs(self.high)
         sparse = high - low + 1 > 4 * self.distinct
         self.are_codes = sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")

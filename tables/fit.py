@@ -388,7 +388,10 @@ def _document(
     evaluation: dict[str, Any],
     key: bytes,
 ) -> dict[str, Any]:
-    """Return the content of ``report.json``."""
+    """Return the content of ``report.json``.
+
+    Each record pays for training or for scores: the larger epsilon covers both.
+    """
     weights = records.target.weights
     weighted = {"class_weights": dict(zip(records.labels, weights, strict=True))} if weights else {}
     training = {
@@ -426,19 +429,20 @@ def _document(
         result, unit=unit, outside=sentences("training.txt", words), sections=sections
     )
     if "epsilon" in evaluation:
-        # Each record pays for training or for scores: the larger epsilon covers both.
         prices = (document["everything"]["epsilon"], evaluation["epsilon"])
         document["everything"]["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     return document
 
 
 def _read_from_data(request: Request, records: Records) -> list[str]:
-    """Return the facts that were read off the records: the claim does not cover them."""
+    """Return the facts that were read off the records: the claim does not cover them.
+
+    A schema that leaves out rows by their values reveals the number of these rows.
+    """
     rules = {rule for each in records.schema.columns for rule in (each.missing, each.unknown)}
     found = {
         "number of records": request.n is None,
         "number of persons": request.n is None and request.by_person,
-        # The schema leaves out rows by their values, so that the number of these rows leaks.
         "numbers of rows read and left out (data.rows, data.left_out)": request.n is None
         and "drop-row" in rules,
         "names of the columns": not request.described,

@@ -250,11 +250,13 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
 
 
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
-    """Take public constants of the loss out of settings; refuse unknown settings."""
+    """Take public constants of the loss out of settings; refuse unknown settings.
+
+    Clipping per person costs the same for any number of rows of a person.
+    """
     takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
     if row.constants and "max_norm" not in row.options:
         takes["max_norm"] = "lipschitz"
-    # Clipping per person costs the same for any number of rows of a person.
     known = {*row.options, *takes, "accountant"} - {"l2"}
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
@@ -332,8 +334,9 @@ def _tuned(request: Request, norm: float, target: Mapping[str, Any]) -> Plan:
     """Return the plan of DP-SGD, with settings of a linear model in place of missing ones.
 
     Where neither the clip nor the rate was given, a hundredth of the budget is spent on the norm of
-    rows. The sum of the rows of a person is clipped as if it were one row. Gradients of a class of
-    weight w are w times as long, and curve as much more.
+    rows. There is none with a shuffle, which costs more next to another query, nor with persons:
+    the rows of a person have no common norm. Their sum is clipped as if it were one row. Gradients
+    of a class of weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
     given, asked = dict(request.settings), compared(request, target["n"])
@@ -370,7 +373,6 @@ def _tuned(request: Request, norm: float, target: Mapping[str, Any]) -> Plan:
     else:
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
         plan = replace(first, queries=(replace(query, max_norm=clip),), parameters=parameters)
-    # A shuffle next to another query has a looser cost, and a person's rows have no common norm.
     if not scaled and plan.queries[-1].sampler != "shuffled-epochs":
         scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if scale is None else asked_before(plan, scale)

@@ -108,7 +108,6 @@ def evaluate(
         first, second = found
         told |= metrics(first, second, records.labels, noise=noise, group=group)
     else:
-        # Largest values of the four averages; the squares of squared errors were halved.
         means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
         unit = 1.0 if ends is None else (ends[1] - ends[0]) / (2 * REACH)
         told |= root_errors(means, n, unit, noise=16 * noise / n, group=group)
@@ -151,9 +150,12 @@ def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
 
 
 def _errors(before: Vector, scored: Vector) -> Vector:
+    """Return squared errors, their squares, targets and squared targets, over 16, 512, 4 and 16.
+
+    A scaled target is in [-4, 4]: squared errors are cut at 16.
+    """
     known = np.asarray(~np.isnan(scored[:, 1]))
     scores, targets = blanked(scored, known).T
-    # A scaled target is in [-4, 4]: squared errors are cut at 16.
     squares = np.minimum((scores - targets) ** 2, 16.0) / 16
     rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
     return blanked(rows, known)

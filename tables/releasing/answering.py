@@ -218,7 +218,7 @@ def _trees(asked: Sequence[Statistic]) -> dict[str, Quantile]:
 
 
 def planned(
-    asked: Sequence[Statistic],
+    statistics: Sequence[Statistic],
     *,
     n: int,
     public_n: bool,
@@ -229,14 +229,15 @@ def planned(
     """Return the plan that answers statistics with the smallest noise.
 
     It has a query for each total, one for the quantiles of each column, and one for groups that are
-    to be found. Each total has a share of the budget, and its noise multiplier is a scale over the
-    root of the share; the scale is solved for the exact cost of all answers. Noise is Gaussian or
-    Laplace, whichever is smaller: Laplace for few answers, Gaussian for many.
+    to be found: a group of one person rarely passes its threshold. Each total has a share of the
+    budget: of the sum of inverse squares of Gaussian noise multipliers, or of the sum of losses
+    where noise is Laplace. The scale of all noise is solved for the exact cost of all answers.
+    Noise is Gaussian or Laplace, whichever is smaller: Laplace for few answers, Gaussian for many.
 
     Parameters
     ----------
-    asked
-        One or more statistics.
+    statistics
+        One or more.
     n
         Number of rows, published or public.
     public_n
@@ -254,7 +255,7 @@ def planned(
     """
     relation = "add-or-remove-one" if public_n else "replace-special"
     shares: dict[str, tuple[Total, float]] = {}
-    for each in asked:
+    for each in statistics:
         for total, part in each.totals(published=not public_n).items():
             first, share = shares.get(total.name, (total, 0.0))
             shares[total.name] = first, max(part, share)
@@ -262,12 +263,10 @@ def planned(
         raise UnsupportedEvent(
             f"statistics must include more than the number of rows, which is published: n = {n}."
         )
-    trees, found = _trees(asked), bool(_open(asked))
-    # One person's group rarely passes the threshold.
+    trees, found = _trees(statistics), bool(_open(statistics))
     surprise = NormalDist().inv_cdf(1 - delta * _SURPRISE / group_size) if found else 0.0
 
     def queries(noise: str, scale: float) -> tuple[Query, ...]:
-        # Shares are of the sum of inverse squares of Gaussian noise multipliers, or of losses.
         power, wide = (1.0, 2.0) if noise == LAPLACE_TOTAL else (0.5, 1.0)
         how: dict[str, Any] = {"kind": noise, "group_size": group_size}
         made = [
@@ -299,7 +298,7 @@ def planned(
         epsilon=epsilon,
         delta=delta,
         neighboring_relation=relation,
-        parameters={"statistics": "; ".join(each.words for each in asked)},
+        parameters={"statistics": "; ".join(each.words for each in statistics)},
         public_n=public_n,
     )
 

@@ -124,7 +124,7 @@ class Groups:
 
     @property
     def cells(self) -> int:
-        """Number of cells, by the axes whose groups are known."""
+        """Number of cells, by the axes with known groups."""
         return math.prod(axis.size for axis in self.axes)
 
     def with_found(self, found: Mapping[str, Sequence[Any]]) -> Groups:
