@@ -32,7 +32,6 @@ from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
 from dpcal.calibrate.recommending.recommendation import recommend
 from dpcal.optim import Result
-from dpcal.optim.algorithms import Store
 from dpcal.optim.driver import Progress
 from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
 from dpcal.report import (
@@ -240,13 +239,40 @@ def fitted(
     """Train on the table of a request, and return the model with the content of its report.
 
     Four steps: its records, a plan, the run, the scores. ``progress`` is called with the numbers of
-    steps that are done and planned.
+    steps that are done and planned. The message of a diverged run names its warnings.
     """
     records = read(request)
     plan = calibrated(request, records.n)
     print_warnings(warn_before(plan))
     book = opened_book(request.budget, request.source.records, plan)
-    result, interrupted = _trained(request, records, plan, book, progress)
+    total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
+    weights = records.target.weights if records.labels else ()
+    settings = LinearSettings(
+        classes=CLASSES if records.labels else None,
+        class_weight=dict(zip(CLASSES, weights, strict=True)) if weights else None,
+        l2=request.l2,
+        fit_intercept=request.intercept,
+    )
+    with _interrupts() as noted, warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+
+        def follow(at: Progress) -> bool:
+            progress(at.step, total)
+            return bool(noted)
+
+        square = request.coding.typical_square
+        result = fit_linear(
+            request.loss,
+            records.X_train,
+            records.y_train,
+            settings=settings,
+            plan=plan,
+            guess=square and math.sqrt(square),
+            owners=records.owners,
+            group_size=request.schema.group_size,
+            callback=follow,
+            store=book,
+            seed=request.seed,
+        )
     features = len(records.coding.names)
     model = Model(
         schema=records.schema,
@@ -262,7 +288,7 @@ def fitted(
     print_warnings(evaluation["warnings"])
     key = secrets.token_bytes(32)
     document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
-    said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}
+    said: dict[str, Any] = {"document": document, "interrupted": bool(noted)}
     return Fitted(model=_claimed(model, document), result=result, _key=key, **said)
 
 
@@ -317,47 +343,6 @@ def key_file(folder: Path, *, force: bool) -> Path:
             "another output, or force if the file is the key of an earlier report."
         )
     return path
-
-
-def _trained(
-    request: Request,
-    records: Records,
-    plan: Plan,
-    book: Store,
-    progress: Callable[[int, int], object],
-) -> tuple[Result, list[int]]:
-    """Spend a plan; return the result, and the notes of Ctrl-C."""
-    total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
-    weights = records.target.weights if records.labels else ()
-    settings = LinearSettings(
-        classes=CLASSES if records.labels else None,
-        class_weight=dict(zip(CLASSES, weights, strict=True)) if weights else None,
-        l2=request.l2,
-        fit_intercept=request.intercept,
-    )
-    with _interrupts() as noted, warnings.catch_warnings():
-        # The message of a diverged run already names the warning.
-        warnings.simplefilter("ignore", RuntimeWarning)
-
-        def follow(at: Progress) -> bool:
-            progress(at.step, total)
-            return bool(noted)
-
-        square = request.coding.typical_square
-        result = fit_linear(
-            request.loss,
-            records.X_train,
-            records.y_train,
-            settings=settings,
-            plan=plan,
-            guess=square and math.sqrt(square),
-            owners=records.owners,
-            group_size=request.schema.group_size,
-            callback=follow,
-            store=book,
-            seed=request.seed,
-        )
-    return result, noted
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import schema_of_numbers
 from dpcal.tables.reading import check_extras, source_of
-from dpcal.tables.schema import Schema, schema_of
+from dpcal.tables.schema import schema_of
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
@@ -110,11 +110,11 @@ class Request:
             known = known.weighted(target, class_weights)
         self.schema, self.target, self.settings = known, target, dict(settings or {})
         relation = neighboring_relation and relation_of(neighboring_relation)
-        self.plan = None if use_plan is None else _plan(use_plan)
-        if self.plan is not None:
+        self.plan = None
+        if use_plan is not None:
             asked = {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
-            settled = {**self.settings, "n": n}
-            _check_plan(self.plan, known, {**asked, "optimizer": optimizer}, settled)
+            asked |= {"optimizer": optimizer, "group_size": known.group_size}
+            self.plan = _plan(use_plan, asked, settled={**self.settings, "n": n})
             epsilon, delta, optimizer = self.plan.epsilon, self.plan.delta, self.plan.optimizer
             relation = self.plan.neighboring_relation
             n = self.plan.n if relation == "add-or-remove-one" else None
@@ -198,8 +198,11 @@ class Request:
         )
 
 
-def _plan(given: Plan | str | Path) -> Plan:
-    """Return a plan, or the plan of a file; raise if it costs more than its target."""
+def _plan(given: Plan | str | Path, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> Plan:
+    """Return a plan, or the plan of a file; refuse one that costs more, or is not as requested.
+
+    It can be no other than it is in values that are ``asked``; its values are ``settled``.
+    """
     plan = given
     if not isinstance(plan, Plan):
         path = Path(validate.instance(str, Path, use_plan=plan))
@@ -214,25 +217,14 @@ def _plan(given: Plan | str | Path) -> Plan:
             f"use_plan must meet its target: its answers cost epsilon = {price:.6g} at delta = "
             f"{plan.delta:g} by accountant {plan.accountant!r}, got a target of {plan.epsilon:g}."
         )
-    return plan
-
-
-def _check_plan(
-    plan: Plan, schema: Schema, asked: Mapping[str, Any], settled: Mapping[str, Any]
-) -> None:
-    """Refuse another target or unit than the plan's, and arguments that the plan settles."""
     for name, value in settled.items():
         if value is not None:
             raise ValueError(f"{name} does not go with use_plan, which sets it.")
-    for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
+    for name, value in asked.items():
         own = getattr(plan, name)
-        if asked[name] not in (None, own):
-            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {asked[name]}.")
-    if plan.group_size != schema.group_size:
-        raise ValueError(
-            "use_plan must be about the persons of the schema, with group_size "
-            f"{schema.group_size}, got a plan with {plan.group_size}."
-        )
+        if value not in (None, own):
+            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {value}.")
+    return plan
 
 
 def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:

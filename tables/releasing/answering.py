@@ -200,8 +200,7 @@ def release(
     print_warnings(warn_before(plan))
     book = opened_book(path, source.records, plan)
     with Budget(book=book) if book is not None else nullcontext():
-        answers, ledgers, groups = _answers(asked, plan, rows)
-    result = _result(plan, ledgers)
+        answers, result, groups = _answers(asked, plan, rows)
     document = _document(source.path.name, known, result, answers, rows, groups) | booked(path)
     return Release(rows=tuple(answers), result=result, document=document)
 
@@ -313,8 +312,8 @@ def _size(queries: Sequence[Query]) -> float:
 
 def _answers(
     asked: Sequence[Statistic], plan: Plan, rows: Rows
-) -> tuple[list[dict[str, Any]], list[Ledger], dict[str, list[Any]]]:
-    """Return the rows of the release, the ledgers, and the groups that were found.
+) -> tuple[list[dict[str, Any]], Result, dict[str, list[Any]]]:
+    """Return the rows of the release, its plan with all ledgers, and the groups that were found.
 
     The whole plan is paid before anything is read for it. A query that follows an answer depends on
     the records through this answer only.
@@ -345,10 +344,6 @@ def _answers(
         noisy = {name: Noisy(answered.totals(name), plan.query(name)) for name in totals}
         ledgers.append(answered.ledger)
     answers = [row for each in asked for row in each.rows(noisy, plan.n, published)]
-    return answers, ledgers, groups
-
-
-def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
     entries = [entry for ledger in ledgers for entry in ledger.entries]
     ledger, empty = Ledger(plan.n, plan.neighboring_relation, entries=entries), np.empty(0)
     result = Result(
@@ -362,7 +357,7 @@ def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
         noise="discrete",
     )
     result.verify()
-    return result
+    return answers, result, groups
 
 
 def _document(
