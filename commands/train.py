@@ -58,9 +58,9 @@ def train(
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
         fit.key_file(output, force=force)
-    request = fit.Request.of(source, known, **given)
+    request = fit.Request(source, known, **given)
     if plan:
-        return _planned(fit.planned(request))
+        return _planned(fit.Planned(request))
     found = fit.fitted(request, bar("dpcal train", "step"))
     key = found.save(output, force=force)
     lines = [

@@ -31,13 +31,10 @@ __all__ = [
     "REACH",
     "Coding",
     "cells_of",
-    "codes_of",
-    "persons_of",
     "pieces",
     "scaled",
     "texts_of",
     "unscaled",
-    "values_of",
 ]
 
 BLANK = -2
@@ -122,7 +119,7 @@ class Coding:
         return math.fsum(found) + bool(self._waving) * WAVES_NORM**2
 
     def linear(self) -> Coding:
-        """Return the coding with each number as one feature, which tells more records apart."""
+        """Return the coding with each number as one feature, which separates more records."""
         plain = [
             replace(column, coding="one-hot") if column.coding in CURVES else column
             for column in self.columns
@@ -243,93 +240,56 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
     return series.to_frame().select(kept).to_series()
 
 
-def persons_of(series: Any, missing: Collection[str]) -> Any:
-    """Return the person of each row, as texts; refuse a row without a person."""
-    texts = texts_of(series, missing)
-    if texts.null_count():
-        raise ValueError(f"Every row must name its person, column {series.name!r} lacks one.")
-    return texts
-
-
 def cells_of(series: Any, column: Column, missing: Collection[str]) -> tuple[NDArray[Any], Kept]:
-    """Return a column's numbers or places among categories, and which records are kept."""
-    read = values_of if column.type == "number" else codes_of
-    return read(series, column, missing)
+    """Return a column's numbers or places among categories, and which records are kept.
 
-
-def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Vector, Kept]:
-    """Return a column's numbers, with missing ones replaced, and which records are kept.
+    A missing number is replaced. The place is -1 for a cell without a category. In an ignored
+    record, the number is NaN and the place is ``BLANK``.
 
     Raises
     ------
     ValueError
-        Where a cell is neither a finite number nor missing, or is missing and refused.
+        Where a cell is neither a finite number nor missing, or has no category, or is missing, and
+        the schema refuses it.
     """
-    pl = polars()
-    cells = texts_of(series, missing) if series.dtype == pl.String else series
-    numbers = cells if cells.dtype == pl.Float64 else cells.cast(pl.Float64, strict=False)
-    values = numbers.to_numpy().astype(np.float64, copy=False)
-    if np.isfinite(values).all():
-        return values, np.ones(len(values), dtype=bool)
-    wrong, gone = np.isinf(values), np.isnan(values)
-    if column.missing == "blank":
-        return np.where(wrong, np.nan, values), np.ones(len(values), dtype=bool)
-    if cells.dtype == pl.String:
-        wrong |= gone & ~cells.is_null().to_numpy()
-    if column.missing == "refuse":
-        wrong |= gone
-    if wrong.any():
-        # The error must not reveal the record or its cell.
-        place = int(np.flatnonzero(wrong)[0])
-        empty = gone[place] and (series[place] is None or str(series[place]).strip() in missing)
-        raise ValueError(
-            f"Every cell of column {column.name!r} must be a finite number, got "
-            + ("an empty one; missing = in the schema allows it." if empty else "another value.")
-        )
-    values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
-    return values, ~(gone & (column.missing == "drop-row"))
-
-
-def codes_of(
-    series: Any, column: Column, missing: Collection[str]
-) -> tuple[NDArray[np.int64], Kept]:
-    """Return the place of each cell among the categories, and which records are kept.
-
-    The place is -1 for a cell without a category, and ``BLANK`` for a cell whose record is ignored.
-
-    Raises
-    ------
-    ValueError
-        Where a cell has no category, or is missing, and the schema refuses it.
-    """
-    pl = polars()
-    texts = texts_of(series, missing)
-    gone = texts.is_null().to_numpy()
-    places = pl.Series(range(len(column.categories)), dtype=pl.Int64)
-    found = texts.replace_strict(
-        pl.Series(column.categories, dtype=pl.String), places, default=-1, return_dtype=pl.Int64
-    )
-    codes = found.fill_null(-1).to_numpy().astype(np.int64)
-    strange = (codes < 0) & ~gone
-    for rule, wrong in ((column.missing, gone), (column.unknown, strange)):
+    pl, number = polars(), column.type == "number"
+    texts = series if number and series.dtype != pl.String else texts_of(series, missing)
+    empty = texts.is_null().to_numpy()
+    if number:
+        cells = texts.cast(pl.Float64, strict=False).to_numpy().astype(np.float64, copy=False)
+        if np.isfinite(cells).all():
+            return cells, np.ones(len(cells), dtype=bool)
+        gone = empty if texts.dtype == pl.String else np.isnan(cells)
+        strange, unknown = ~(np.isfinite(cells) | gone), column.missing
+        unknown = "blank" if unknown == "blank" else "refuse"
+        values: dict[str, Any] = {"impute": column.impute, "blank": np.nan, "drop-row": 0.0}
+    else:
+        places = pl.Series(range(len(column.categories)), dtype=pl.Int64)
+        names = pl.Series(column.categories, dtype=pl.String)
+        found = texts.replace_strict(names, places, default=-1, return_dtype=pl.Int64)
+        cells = found.fill_null(-1).to_numpy().astype(np.int64)
+        gone, strange, unknown = empty, (cells < 0) & ~empty, column.unknown
+        values = {"blank": BLANK}
+        if column.missing == "impute":
+            values["impute"] = column.categories.index(str(column.impute))
+    kept = np.ones(len(cells), dtype=bool)
+    for rule, wrong in ((column.missing, gone), (unknown, strange)):
         if rule == "refuse" and wrong.any():
-            raise _no_category(column, empty=wrong is gone)
-        if rule == "blank":
-            codes[wrong] = BLANK
-    if column.missing == "impute":
-        codes[gone] = column.categories.index(str(column.impute))
-    left_out = (gone & (column.missing == "drop-row")) | (strange & (column.unknown == "drop-row"))
-    return codes, ~left_out
+            raise _refused(column, empty=bool(empty[wrong][0]))
+        cells = np.where(wrong, values.get(rule, -1), cells)
+        kept &= ~(wrong & (rule == "drop-row"))
+    return cells, kept
 
 
-def _no_category(column: Column, *, empty: bool) -> ValueError:
+def _refused(column: Column, *, empty: bool) -> ValueError:
     """Return the error about a cell, without the cell: it is a record's."""
     if column.type == "class" and empty:
         return ValueError(f"Every record must have a label, column {column.name!r} lacks one.")
-    noun = "classes" if column.type == "class" else "categories"
-    rule = "missing" if empty else "unknown"
-    return ValueError(
-        f"Every cell of column {column.name!r} must be one of its {len(column.categories)} "
-        f"declared {noun}, got {'an empty one' if empty else 'another'}; {rule} = in the schema "
-        "allows it."
-    )
+    must, got, rule = "a finite number", "another value", "missing" if empty else ""
+    if column.type != "number":
+        noun = "classes" if column.type == "class" else "categories"
+        must, got = f"one of its {len(column.categories)} declared {noun}", "another"
+        rule = rule or "unknown"
+    allows = f"; {rule} = in the schema allows it" if rule else ""
+    got = "an empty one" if empty else got
+    return ValueError(f"Every cell of column {column.name!r} must be {must}, got {got}{allows}.")

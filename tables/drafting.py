@@ -14,8 +14,7 @@ import math
 import re
 import shlex
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
@@ -43,56 +42,35 @@ _DATE = (
 _FEW = 20
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """Summary of a column: numbers of cells and missing cells, and properties of the values."""
+    """Summary of a column, with at most two texts more than the limit of categories.
 
-    cells: int
-    missing: int
-    dates: int
-    distinct: int
-    texts: Collection[str]
-    not_numbers: Collection[str]
-    low: float
-    high: float
-    whole: bool
+    Whole numbers look like codes where they are of one length, and sparse in their range.
+    """
 
-    @classmethod
-    def of(cls, series: Any) -> Self:
-        """Return the summary; it holds at most two texts more than the limit of categories."""
+    def __init__(self, series: Any) -> None:
         pl = polars()
         texts = series.cast(pl.String).str.strip_chars()
         texts = texts.filter(texts != "")
         values = texts.cast(pl.Float64, strict=False)
         finite = values.is_finite().fill_null(False)
         numbers, most = values.filter(finite), _MOST_CATEGORIES
-        return cls(
-            cells=len(texts),
-            missing=len(series) - len(texts),
-            dates=int(texts.str.contains(_DATE).sum() or 0),
-            distinct=texts.n_unique(),
-            texts=texts.unique().head(most + 2).to_list(),
-            not_numbers=texts.filter(~finite).unique().head(most).to_list(),
-            low=float(numbers.min()) if len(numbers) else math.inf,
-            high=float(numbers.max()) if len(numbers) else -math.inf,
-            whole=bool((numbers == numbers.floor()).all()),
-        )
+        self.cells, self.missing = len(texts), len(series) - len(texts)
+        self.distinct = int(texts.n_unique())
+        self.texts = {*texts.unique().head(most + 2)}
+        self.not_numbers = {*texts.filter(~finite).unique().head(most)}
+        self.low, self.high = math.inf, -math.inf
+        if len(numbers):
+            self.low, self.high = float(numbers.min()), float(numbers.max())
+        self.whole = bool((numbers == numbers.floor()).all())
+        self.are_dates = (texts.str.contains(_DATE).sum() or 0) > 0.9 * self.cells > 0
+        low, high = abs(self.low), abs(self.high)
+        sparse = high - low + 1 > 4 * self.distinct
+        self.are_codes = sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
 
     def is_number(self, marks: Collection[str]) -> bool:
         """Return whether all cells are numbers, except the marks of a missing cell."""
-        return self.low <= self.high and {*self.not_numbers} <= {*marks}
-
-    @property
-    def are_dates(self) -> bool:
-        """Whether nearly all cells look like dates."""
-        return self.dates > 0.9 * self.cells > 0
-
-    @property
-    def are_codes(self) -> bool:
-        """Whether whole numbers look like codes: of one length, and sparse in their range."""
-        low, high = abs(self.low), abs(self.high)
-        sparse = high - low + 1 > 4 * self.distinct
-        return sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
+        return self.low <= self.high and self.not_numbers <= {*marks}
 
 
 def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[str, str]]:
@@ -114,19 +92,14 @@ def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[st
     ValueError
         If the file cannot be read, or has no such column.
     """
-    if target is not None and target not in source.columns:
-        known = ", ".join(map(repr, source.columns))
-        raise ValueError(f"target must be one of the columns {known}, got {target!r}.")
     frame = source.frame()
-    seen = {name: _Seen.of(frame[name]) for name in source.columns}
+    seen = {name: _Seen(frame[name]) for name in source.columns}
     numbers = [each for each in seen.values() if each.is_number(_OFTEN_MISSING)]
     marks = sorted({mark for each in numbers for mark in each.not_numbers})
-    columns, comments = [], {}
-    for name, each in seen.items():
-        column, comments[name] = _column(name, each, marks, is_target=name == target)
-        columns.append(column)
-    schema = Schema(columns=tuple(columns), target=target, missing_values=tuple(marks))
-    return schema, {name: text for name, text in comments.items() if text}
+    found = {name: _column(name, each, marks, name == target) for name, each in seen.items()}
+    columns = tuple(column for column, _ in found.values())
+    schema = Schema(columns=columns, target=target, missing_values=tuple(marks))
+    return schema, {name: text for name, (_, text) in found.items() if text}
 
 
 def schema_of_numbers(source: Source) -> Schema:
@@ -149,11 +122,11 @@ def drafts_one(source: Source) -> str:
     )
 
 
-def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tuple[Column, str]:
+def _column(name: str, seen: _Seen, marks: list[str], is_target: bool) -> tuple[Column, str]:
     """Return the description of one column, and a comment with the reason."""
-    texts = sorted({*seen.texts} - {*marks})
+    texts = sorted(seen.texts - {*marks})
     number, many = seen.is_number(marks), seen.distinct > _MOST_CATEGORIES + 1
-    missing = seen.missing > 0 or bool({*seen.not_numbers} & {*marks})
+    missing = seen.missing > 0 or bool(seen.not_numbers & {*marks})
     comment = "some cells are missing" if missing else ""
 
     def made(kind: str, *copied: str, **fields: Any) -> tuple[Column, str]:

@@ -25,15 +25,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from dpcal import plot
 from dpcal.accountants import trade_off
 from dpcal.calibrate import Plan
-from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
+from dpcal.calibrate.recommending.recommendation import recommend
 from dpcal.optim import Result
+from dpcal.optim.driver import Progress
 from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
-from dpcal.optim.registry import Store
 from dpcal.report import (
     about_data,
     check_replaceable,
@@ -47,23 +47,15 @@ from dpcal.tables.booking import booked, opened_book
 from dpcal.tables.drafting import drafts_one
 from dpcal.tables.model import Model
 from dpcal.tables.reading import check_extras
-from dpcal.tables.records import Records, load
+from dpcal.tables.records import Records
 from dpcal.tables.request import Request, calibrated, compared
-from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
+from dpcal.tables.schema import Schema
+from dpcal.tables.scores import evaluate, print_warnings, warn_before
 from dpcal.tables.summary import summary
 
-if TYPE_CHECKING:
-    from dpcal.optim.driver import Progress
+__all__ = ["Fitted", "Planned", "Request", "check_extras", "fitted", "key_file", "train"]
 
-__all__ = [
-    "Fitted",
-    "Planned",
-    "Request",
-    "check_extras",
-    "fitted",
-    "key_file",
-    "planned",
-]
+Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
 CLASSES = (0.0, 1.0)
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
@@ -119,9 +111,8 @@ class Fitted:
         return key
 
 
-@dataclass(frozen=True, kw_only=True)
 class Planned:
-    """The plan of a training, before anything is spent.
+    """The plan of a requested training; nothing is spent or written.
 
     Attributes
     ----------
@@ -135,22 +126,111 @@ class Planned:
         Whether another split, which a run without a seed draws, may leave another number n.
     """
 
-    plan: Plan
-    dimension: int
-    table: Recommendation | None
-    drawn: bool
+    def __init__(self, request: Request) -> None:
+        records = read(request)
+        self.plan, self.dimension = calibrated(request, records.n), request.dimension
+        print_warnings(warn_before(self.plan))
+        asked = compared(request, records.n)
+        self.table = None if asked is None else recommend(**asked)
+        rows = records.schema.person is not None and not request.by_person
+        self.drawn = request.n is None and (rows or records.counts["left_out"] > 0)
 
 
-def planned(request: Request) -> Planned:
-    """Return the plan of a training; nothing is spent or written."""
-    records = read(request)
-    sizes = _n(request, records), records.X_train.shape[1] + request.intercept
-    asked, plan = compared(request, *sizes), calibrated(request, *sizes)
-    print_warnings(warn_before(plan))
-    table = None if asked is None else recommend(**asked)
-    rows = records.schema.person is not None and not request.by_person
-    drawn = request.n is None and (rows or records.counts["left_out"] > 0)
-    return Planned(plan=plan, dimension=sizes[1], table=table, drawn=drawn)
+def train(
+    table: Any,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    *,
+    target: str | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    n: int | None = None,
+    loss: Literal["logistic", "squared"] = "logistic",
+    l2: float = 0.0,
+    intercept: bool = True,
+    optimizer: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    class_weights: Mapping[str, float] | None = None,
+    use_plan: Plan | str | Path | None = None,
+    group_size: int | None = None,
+    test_fraction: float = 0.2,
+    held_out: Literal["noisy", "unprotected", "none"] | None = None,
+    budget: str | Path | None = None,
+    seed: int | None = None,
+    neighboring_relation: Relation | None = None,
+) -> Fitted:
+    """Fit a private linear model to a table, and return it with the content of its report.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and classes of the columns: a :class:`dpcal.tables.Schema`, its JSON values,
+        or a TOML file, which 'dpcal schema FILE' drafts. Without one every feature is a number.
+    target
+        Column to predict (default: the schema's).
+    epsilon
+        Target epsilon > 0 (default: the plan's).
+    delta
+        Delta of the target, in (0, 1) (default: the plan's).
+    n
+        Public number of records, or of persons with clipped=user, for a claim under
+        add-or-remove-one (default: the schema's, which counts rows, or read, for one under
+        replace-special).
+    loss
+        Loss: logistic for two classes, squared for numbers.
+    l2
+        Regulariser >= 0.
+    intercept
+        Fit an intercept. Without one and with l2, the loss is strongly convex.
+    optimizer
+        Name of an optimizer; 'dpcal optimizers' lists them (default: dpsgd or noisy_gd with the
+        steps of the smallest predicted error, as 'dpcal recommend' computes it; dpsgd if you give
+        settings).
+    settings
+        Keywords of the optimizer's plan builder, such as steps, epochs, batch_size and max_norm, or
+        public constants of the loss: smoothness and gap. 'dpcal optimizers NAME' lists the keywords
+        of an optimizer.
+    class_weights
+        Weights of the classes: public numbers > 0 that multiply the loss of a class's records
+        (default: the schema's). Gradients are weighted and then clipped: weights cost nothing.
+    use_plan
+        A :class:`dpcal.Plan`, or the file of one, in place of a target.
+    group_size
+        Largest number >= 1 of rows of one person, by the schema's column of type person; more rows
+        are left out (default: the schema's, or 1).
+    test_fraction
+        Share in [0, 1) of the records, or persons, that are held out.
+    held_out
+        Scores of held-out records: noisy, paid by these records; unprotected; or none (default:
+        noisy; none with a budget book, which charges scores like a run).
+    budget
+        Budget book that pays for the run; a run that does not fit is refused. The total of a new
+        book is the run's epsilon and delta.
+    seed
+        Seed of the noise, >= 0; keep it secret (default: fresh from the system).
+    neighboring_relation
+        Neighboring relation (default: replace-special, or add-or-remove-one with n).
+
+    Returns
+    -------
+    Fitted
+        Model, run and content of the report; ``save(folder)`` writes files that ``dpcal verify``
+        checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or does not go with the others. Nothing was spent.
+    UnsupportedEvent
+        If no theorem bounds the cost of the request.
+    MissingExtra
+        If polars or matplotlib is not installed.
+    BudgetExceeded
+        If the run does not fit into the budget book.
+    """
+    return fitted(Request(**locals()))
 
 
 def fitted(
@@ -159,13 +239,40 @@ def fitted(
     """Train on the table of a request, and return the model with the content of its report.
 
     Four steps: its records, a plan, the run, the scores. ``progress`` is called with the numbers of
-    steps that are done and planned.
+    steps that are done and planned. The message of a diverged run names its warnings.
     """
     records = read(request)
-    plan = calibrated(request, _n(request, records), records.X_train.shape[1] + request.intercept)
+    plan = calibrated(request, records.n)
     print_warnings(warn_before(plan))
     book = opened_book(request.budget, request.source.records, plan)
-    result, interrupted = _trained(request, records, plan, book, progress)
+    total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
+    weights = records.target.weights if records.labels else ()
+    settings = LinearSettings(
+        classes=CLASSES if records.labels else None,
+        class_weight=dict(zip(CLASSES, weights, strict=True)) if weights else None,
+        l2=request.l2,
+        fit_intercept=request.intercept,
+    )
+    with _interrupts() as noted, warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+
+        def follow(at: Progress) -> bool:
+            progress(at.step, total)
+            return bool(noted)
+
+        square = request.coding.typical_square
+        result = fit_linear(
+            request.loss,
+            records.X_train,
+            records.y_train,
+            settings=settings,
+            plan=plan,
+            guess=square and math.sqrt(square),
+            owners=records.owners,
+            group_size=request.schema.group_size,
+            callback=follow,
+            store=book,
+            seed=request.seed,
+        )
     features = len(records.coding.names)
     model = Model(
         schema=records.schema,
@@ -178,10 +285,10 @@ def fitted(
     evaluation = evaluate(
         records, model, result, how=request.held_out, seed=request.seed, book=book
     )
-    print_warnings(warn_after(evaluation, records))
+    print_warnings(evaluation["warnings"])
     key = secrets.token_bytes(32)
     document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
-    said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}
+    said: dict[str, Any] = {"document": document, "interrupted": bool(noted)}
     return Fitted(model=_claimed(model, document), result=result, _key=key, **said)
 
 
@@ -208,7 +315,7 @@ def read(request: Request) -> Records:
     if request.seed is not None:
         key = hashlib.blake2b(f"split {request.seed}".encode(), digest_size=32).digest()
     try:
-        records = load(
+        records = Records(
             request.source,
             request.schema,
             target=request.target,
@@ -221,14 +328,10 @@ def read(request: Request) -> Records:
         if request.described:
             raise
         raise ValueError(f"{error} {drafts_one(request.source)}") from error
+    records.owners = records.owners if request.by_person else None
     if not len(records.y_train):
         raise ValueError(f"table must hold a record to train on, got {records.counts}.")
     return records
-
-
-def _n(request: Request, records: Records) -> int:
-    """Return the number of records to train on: number of rows, or number of persons."""
-    return records.persons if request.by_person else len(records.y_train)
 
 
 def key_file(folder: Path, *, force: bool) -> Path:
@@ -240,47 +343,6 @@ def key_file(folder: Path, *, force: bool) -> Path:
             "another output, or force if the file is the key of an earlier report."
         )
     return path
-
-
-def _trained(
-    request: Request,
-    records: Records,
-    plan: Plan,
-    book: Store,
-    progress: Callable[[int, int], object],
-) -> tuple[Result, list[int]]:
-    """Spend a plan; return the result, and the notes of Ctrl-C."""
-    total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
-    weights = records.target.weights if records.labels else ()
-    settings = LinearSettings(
-        classes=CLASSES if records.labels else None,
-        class_weight=dict(zip(CLASSES, weights, strict=True)) if weights else None,
-        l2=request.l2,
-        fit_intercept=request.intercept,
-    )
-    with _interrupts() as noted, warnings.catch_warnings():
-        # The message of a diverged run already names the warning.
-        warnings.simplefilter("ignore", RuntimeWarning)
-
-        def follow(at: Progress) -> bool:
-            progress(at.step, total)
-            return bool(noted)
-
-        square = request.coding.typical_square
-        result = fit_linear(
-            request.loss,
-            records.X_train,
-            records.y_train,
-            settings=settings,
-            plan=plan,
-            guess=square and math.sqrt(square),
-            owners=records.owners if request.by_person else None,
-            group_size=request.schema.group_size,
-            callback=follow,
-            store=book,
-            seed=request.seed,
-        )
-    return result, noted
 
 
 @contextmanager
@@ -311,7 +373,10 @@ def _document(
     evaluation: dict[str, Any],
     key: bytes,
 ) -> dict[str, Any]:
-    """Return the content of ``report.json``."""
+    """Return the content of ``report.json``.
+
+    Each record pays for training or for scores: the larger epsilon covers both.
+    """
     weights = records.target.weights
     weighted = {"class_weights": dict(zip(records.labels, weights, strict=True))} if weights else {}
     training = {
@@ -331,7 +396,7 @@ def _document(
         read_from_data=told,
         key=key,
         counts=records.counts,
-        owners=records.owners if request.by_person else None,
+        owners=records.owners,
     )
     seeded = result.seed_given and len(records.y_test) > 0
     words = {"n_is_told": request.n is None, "read": told, "seeded_split": seeded}
@@ -349,19 +414,20 @@ def _document(
         result, unit=unit, outside=sentences("training.txt", words), sections=sections
     )
     if "epsilon" in evaluation:
-        # Each record pays for training or for scores: the larger epsilon covers both.
         prices = (document["everything"]["epsilon"], evaluation["epsilon"])
         document["everything"]["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     return document
 
 
 def _read_from_data(request: Request, records: Records) -> list[str]:
-    """Return the facts that were read off the records: the claim does not cover them."""
+    """Return the facts that were read off the records: the claim does not cover them.
+
+    A schema that leaves out rows by their values reveals the number of these rows.
+    """
     rules = {rule for each in records.schema.columns for rule in (each.missing, each.unknown)}
     found = {
         "number of records": request.n is None,
         "number of persons": request.n is None and request.by_person,
-        # The schema leaves out rows by their values, so that the number of these rows leaks.
         "numbers of rows read and left out (data.rows, data.left_out)": request.n is None
         and "drop-row" in rules,
         "names of the columns": not request.described,

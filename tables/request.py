@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +29,13 @@ from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import schema_of_numbers
-from dpcal.tables.reading import Source, check_extras, source_of
-from dpcal.tables.schema import Schema, described
+from dpcal.tables.reading import check_extras, source_of
+from dpcal.tables.schema import schema_of
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
 PUBLIC = ("smoothness", "gap")
 _ROUNDING = 1e-6
-_CHOICES = {
-    "loss": ("logistic", "squared"),
-    "held_out": ("noisy", "unprotected", "none"),
-}
 # Correlated noise is left out: no joint cost with the query for the norm of rows is known.
 CHOICE = ("dpsgd", "noisy_gd")
 _PASSES = 60.0
@@ -47,24 +43,19 @@ _PASSES = 60.0
 _NOISE = 0.15
 # Squared norms are cut at four guesses or more; the guess stays where noise exceeds half a guess.
 _LEAST_CUT, _LOUDEST = 4.0, 0.5
-_ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """A private training on a table.
+    """A private training on a table, by the arguments of :func:`dpcal.train`; raises as it does.
 
-    Parameters
+    Attributes
     ----------
     source, schema, target
         Table, public description of its columns, and column to predict.
     described
         Whether a schema was given; otherwise its columns were taken from the table.
-    loss, l2, intercept
-        ``"logistic"`` or ``"squared"``, its regulariser >= 0, and whether an intercept is fitted.
-    test_fraction, held_out
-        Chance in [0, 1) that a record is held out, and the way to score held-out records; None for
-        the default.
+    loss, l2, intercept, test_fraction, held_out, seed
+        Arguments as they were given.
     n
         Public number of records, or of persons where these are the records; None to read it from
         the table.
@@ -79,105 +70,83 @@ class Request:
         Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps.
     plan
         The plan that is run in place of one that is made for the target, if any.
-    budget, seed
-        Budget book, if any, and seed of :func:`dpcal.optim.run`.
+    budget
+        Budget book, if any.
+    coding
+        From cells to features.
     """
 
-    source: Source
-    schema: Schema
-    target: str
-    described: bool
-    loss: str
-    l2: float
-    intercept: bool
-    test_fraction: float
-    held_out: str | None
-    n: int | None
-    row: Optimizer
-    settings: Mapping[str, Any]
-    public: Mapping[str, Any]
-    goal: Mapping[str, Any]
-    chosen: bool
-    plan: Plan | None
-    budget: Path | None
-    seed: int | None
-    coding: Coding = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) is not None:
-                validate.choice(choices, **{name: getattr(self, name)})
-        validate.non_negative(l2=self.l2)
-        validate.below_one(test_fraction=self.test_fraction)
-        validate.positive(epsilon=self.goal["epsilon"])
-        validate.probability(delta=self.goal["delta"])
-        object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         table: Any,
         schema: Any,
         *,
         target: str | None,
+        epsilon: float | None,
+        delta: float | None,
         n: int | None,
+        loss: str,
+        l2: float,
+        intercept: bool,
         optimizer: str | None,
-        group_size: int | None,
-        use_plan: Plan | str | Path | None,
-        neighboring_relation: str | None,
-        budget: str | Path | None,
+        settings: Mapping[str, Any] | None,
         class_weights: Mapping[str, float] | None,
-        **given: Any,
-    ) -> Request:
-        """Return the request that the arguments of :func:`dpcal.train` make; raise as it does."""
-        settings = _settings(given)
-        relation = neighboring_relation and relation_of(neighboring_relation)
-        known, target = described(schema, group_size, target, class_weights)
-        plan = None if use_plan is None else _plan(use_plan)
-        if plan is not None:
-            asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
-            given |= _of_plan(plan, asked, {**settings, "n": n})
-            optimizer, relation = plan.optimizer, plan.neighboring_relation
-            n = plan.n if relation == "add-or-remove-one" else None
-            settings = {"clipped": plan.clipped}
-        goal = {name: given.pop(name) for name in ("epsilon", "delta")}
-        if None in goal.values():
-            raise ValueError("train needs epsilon and delta, or use_plan.")
-        row, public = find(optimizer or "dpsgd"), {}
-        _check_optimizer(row, plan)
-        _check_persons(known, group_size, settings, plan)
-        if plan is None:
-            if n is None and known is not None and settings.get("clipped") != "user":
-                n = known.n
-            if known is not None and known.group_size > 1:
-                settings["group_size"] = known.group_size
-            public = _public(row, settings)
-        relation = _relation(relation, row, n)
+        use_plan: Plan | str | Path | None,
+        group_size: int | None,
+        test_fraction: float,
+        held_out: str | None,
+        budget: str | Path | None,
+        seed: int | None,
+        neighboring_relation: str | None,
+    ) -> None:
         check_extras()
-        source = source_of(table, () if known is None else known.missing_values)
-        book = checked_book(budget, source.records)
-        if target is None:
+        known = None if schema is None else schema_of(schema, group_size)
+        self.source = source_of(table, () if known is None else known.missing_values)
+        self.described = known is not None
+        known = known or schema_of(schema_of_numbers(self.source), group_size)
+        if not (target := target or known.target):
             raise ValueError("target is needed: no schema names it.")
-        return cls(
-            source=source,
-            schema=schema_of_numbers(source) if known is None else known,
-            target=target,
-            described=known is not None,
-            n=n,
-            row=row,
-            settings=settings,
-            public=public,
-            goal={**goal, "neighboring_relation": relation},
-            chosen=optimizer is None and not settings and relation != "replace-one",
-            plan=plan,
-            budget=book,
-            **given,
-        )
-
-    @property
-    def by_person(self) -> bool:
-        """Whether persons are drawn, and the sum of the rows of a person is clipped."""
-        return self.settings.get("clipped") == "user"
+        if class_weights is not None:
+            known = known.weighted(target, class_weights)
+        self.schema, self.target, self.settings = known, target, dict(settings or {})
+        relation = neighboring_relation and relation_of(neighboring_relation)
+        self.plan = None
+        if use_plan is not None:
+            asked = {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
+            asked |= {"optimizer": optimizer, "group_size": known.group_size}
+            self.plan = _plan(use_plan, asked, settled={**self.settings, "n": n})
+            epsilon, delta, optimizer = self.plan.epsilon, self.plan.delta, self.plan.optimizer
+            relation = self.plan.neighboring_relation
+            n = self.plan.n if relation == "add-or-remove-one" else None
+            self.settings = {"clipped": self.plan.clipped}
+        if epsilon is None or delta is None:
+            raise ValueError("train needs epsilon and delta, or use_plan.")
+        self.by_person = self.settings.get("clipped") == "user"
+        if self.by_person and known.person is None:
+            raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
+        self.row = find(optimizer or "dpsgd")
+        self.public: dict[str, Any] = {}
+        _check_optimizer(self.row, self.plan)
+        self.n = n if n is None else validate.count(n=n)
+        if self.plan is None:
+            self.n = known.n if n is None and not self.by_person else self.n
+            if known.group_size > 1:
+                self.settings["group_size"] = known.group_size
+            self.public = _public(self.row, self.settings)
+        relation = _relation(relation, self.row, self.n)
+        self.loss = validate.choice(("logistic", "squared"), loss=loss)
+        if held_out is not None:
+            validate.choice(("noisy", "unprotected", "none"), held_out=held_out)
+        self.held_out, self.intercept, self.seed = held_out, intercept, seed
+        self.l2 = validate.non_negative(l2=l2)
+        self.test_fraction = validate.below_one(test_fraction=test_fraction)
+        validate.positive(epsilon=epsilon)
+        validate.probability(delta=delta)
+        self.goal: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        self.goal["neighboring_relation"] = relation
+        self.chosen = optimizer is None and not self.settings and relation != "replace-one"
+        self.budget = checked_book(budget, self.source.records)
+        self.coding = Coding(known.features(target))
 
     @property
     def trained_on(self) -> int | None:
@@ -185,6 +154,24 @@ class Request:
         if self.plan is not None:
             return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+        return len(self.coding.names) + self.intercept
+
+    @property
+    def row_norm(self) -> float | None:
+        """Norm of most records that the ranges imply; None without ranges."""
+        square, ends = self.coding.typical_square, self.schema.column(self.target).range
+        if square is None or (self.loss == "squared" and ends is None):
+            return None
+        return math.sqrt(square + self.intercept)
+
+    @property
+    def row_bound(self) -> float:
+        """Bound that ranges give on the norm of rows."""
+        return math.sqrt(self.coding.square_bound + self.intercept)
 
     @property
     def constants(self) -> Constants:
@@ -206,20 +193,11 @@ class Request:
         )
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the plan, including settings that are arguments of their own."""
-    settings = dict(given.pop("settings") or {})
-    for name, argument in _ARGUMENTS.items():
-        value = given.pop(argument)
-        if name in settings:
-            raise ValueError(f"settings must leave {name} to {argument}.")
-        if value is not None:
-            settings[name] = value
-    return settings
+def _plan(given: Plan | str | Path, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> Plan:
+    """Return a plan, or the plan of a file; refuse one that costs more, or is not as requested.
 
-
-def _plan(given: Plan | str | Path) -> Plan:
-    """Return a plan, or the plan of a file; raise if it costs more than its target."""
+    It can be no other than it is in values that are ``asked``; its values are ``settled``.
+    """
     plan = given
     if not isinstance(plan, Plan):
         path = Path(validate.instance(str, Path, use_plan=plan))
@@ -234,20 +212,14 @@ def _plan(given: Plan | str | Path) -> Plan:
             f"use_plan must meet its target: its answers cost epsilon = {price:.6g} at delta = "
             f"{plan.delta:g} by accountant {plan.accountant!r}, got a target of {plan.epsilon:g}."
         )
-    return plan
-
-
-def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> dict[str, float]:
-    """Return the target of a plan; refuse another target, and arguments that the plan settles."""
     for name, value in settled.items():
         if value is not None:
-            told = _ARGUMENTS.get(name, name)
-            raise ValueError(f"{told} does not go with use_plan, which sets it.")
-    for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
+            raise ValueError(f"{name} does not go with use_plan, which sets it.")
+    for name, value in asked.items():
         own = getattr(plan, name)
-        if asked[name] not in (None, own):
-            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {asked[name]}.")
-    return {"epsilon": plan.epsilon, "delta": plan.delta}
+        if value not in (None, own):
+            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {value}.")
+    return plan
 
 
 def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
@@ -264,39 +236,20 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
         )
 
 
-def _check_persons(
-    schema: Schema | None, group_size: int | None, settings: Mapping[str, Any], plan: Plan | None
-) -> None:
-    """Refuse persons without a column of persons, or with another unit than the plan's."""
-    if group_size is not None:
-        validate.count(group_size=group_size)
-    if schema is None and group_size not in (None, 1):
-        raise ValueError("group_size needs a schema with a column of type 'person'.")
-    if settings.get("clipped") == "user" and (schema is None or schema.person is None):
-        raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
-    most = 1 if schema is None else schema.group_size
-    if plan is not None and plan.group_size != most:
-        raise ValueError(
-            f"use_plan must be about the persons of the schema, with group_size {most}, got a "
-            f"plan with {plan.group_size}."
-        )
-
-
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
-    """Take public constants of the loss out of settings; refuse unknown settings."""
+    """Take public constants of the loss out of settings; refuse unknown settings.
+
+    Clipping per person costs the same for any number of rows of a person.
+    """
     takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
     if row.constants and "max_norm" not in row.options:
         takes["max_norm"] = "lipschitz"
-    # Clipping per person costs the same for any number of rows of a person.
     known = {*row.options, *takes, "accountant"} - {"l2"}
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
         if name not in known:
-            told = ", ".join(sorted(known - {"group_size", *_ARGUMENTS}))
-            raise ValueError(
-                f"{_ARGUMENTS.get(name, name)} is not for optimizer {row.name}, whose settings are "
-                f"{told}."
-            )
+            told = ", ".join(sorted(known - {"group_size"}))
+            raise ValueError(f"{name} is not for optimizer {row.name}, whose settings are {told}.")
     found = settings.keys() & takes
     return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
 
@@ -304,110 +257,76 @@ def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
     public, told = "add-or-remove-one", "replace-special"
-    if n is not None:
-        validate.count(n=n)
-        if given not in (None, public):
-            raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
-        if public not in row.relations:
-            raise ValueError(
-                f"n {n} is for neighboring_relation={public!r}, which optimizer {row.name} does "
-                "not have: omit n, here and in the schema."
-            )
-        return public
-    if given is None:
-        return told if told in row.relations else row.relations[0]
-    if given not in row.relations:
+    if n is not None and given not in (None, public):
+        raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
+    usual = told if told in row.relations else row.relations[0]
+    relation = given or (usual if n is None else public)
+    if relation not in row.relations:
+        why = "" if n is None else ", which n is for: omit n, here and in the schema"
         raise ValueError(
             f"neighboring_relation must be {' or '.join(row.relations)} for optimizer {row.name}, "
-            f"got {given!r}."
+            f"got {relation!r}{why}."
         )
-    if given == public:
+    if relation == public and n is None:
         raise ValueError(
             f"neighboring_relation={public!r} needs n, a public number of records (of persons, "
             "with clipped='user') that the table's own may differ from: that one is read from the "
             "data, and a record more would change it. Without n the relation is replace-special."
         )
-    return given
+    return relation
 
 
-def calibrated(request: Request, n: int, dimension: int) -> Plan:
-    """Return the plan of a request.
-
-    Parameters
-    ----------
-    request
-        Request of a training.
-    n, dimension
-        Number of records to train on, of rows or of persons, and of parameters.
-    """
-    plan = request.plan
-    if plan is None:
-        plan = _made(request, request.trained_on or n, dimension)
-    elif request.n is None and plan.n != n:
-        raise ValueError(
-            f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
-            f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
-            "add-or-remove-one the plan's n is public and may differ."
-        )
+def calibrated(request: Request, n: int) -> Plan:
+    """Return the plan of a request, for ``n`` records to train on: rows, or persons."""
+    plan, row, settings = request.plan, request.row, dict(request.settings)
+    target: dict[str, Any] = {"n": request.trained_on or n, **request.goal}
+    if plan is not None:
+        if request.n is None and plan.n != n:
+            raise ValueError(
+                f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
+                f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
+                "add-or-remove-one the plan's n is public and may differ."
+            )
+    elif row.name == "dpsgd" and request.row_norm is not None:
+        plan = _tuned(request, request.row_norm, target)
+    elif not row.constants:
+        plan = row.build()(**target, **default_sizes(target["n"], settings), **settings)
+    else:
+        settings |= {"l2": request.l2} if "l2" in row.options else {}
+        try:
+            build = row.build()
+            plan = build(request.constants, dimension=request.dimension, **target, **settings)
+        except UnknownConstant as error:
+            told = "Constants of the loss follow from ranges in the schema."
+            raise ValueError(f"{error} {told}") from error
     return plan if request.n is None else replace(plan, public_n=True)
 
 
-def _made(request: Request, n: int, dimension: int) -> Plan:
-    """Return the plan that is made for the target of a request."""
-    row, settings, norm = request.row, dict(request.settings), _row_norm(request)
-    target: dict[str, Any] = {"n": n, **request.goal}
-    if row.name == "dpsgd" and norm is not None:
-        return _tuned(request, dimension, norm, target)
-    if not row.constants:
-        plan: Plan = row.build()(**target, **default_sizes(n, settings), **settings)
-        return plan
-    if "l2" in row.options:
-        settings["l2"] = request.l2
-    try:
-        plan = row.build()(request.constants, dimension=dimension, **target, **settings)
-    except UnknownConstant as error:
-        told = "Constants of the loss follow from ranges in the schema."
-        raise ValueError(f"{error} {told}") from error
-    return plan
-
-
-def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
+def compared(request: Request, n: int) -> dict[str, Any] | None:
     """Return arguments of :func:`dpcal.calibrate.recommend`; None where errors do not choose."""
-    norm, bound = _row_norm(request), _row_bound(request)
-    if norm is None or not request.chosen:
+    if request.row_norm is None or not request.chosen:
         return None
     return {
         "loss": request.loss,
         "n": request.trained_on or n,
-        "dimension": dimension,
-        "row_norm": bound,
-        "typical_norm": min(norm, bound),
+        "dimension": request.dimension,
+        "row_norm": request.row_bound,
+        "typical_norm": min(request.row_norm, request.row_bound),
         "l2": request.l2,
         **request.goal,
     }
 
 
-def _row_norm(request: Request) -> float | None:
-    """Return the norm of most records that the ranges imply; None without ranges."""
-    square = request.coding.typical_square
-    known = request.loss == "logistic" or request.schema.column(request.target).range is not None
-    return None if square is None or not known else math.sqrt(square + request.intercept)
-
-
-def _row_bound(request: Request) -> float:
-    """Return the bound that ranges give on the norm of rows."""
-    return math.sqrt(request.coding.square_bound + request.intercept)
-
-
-def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, Any]) -> Plan:
+def _tuned(request: Request, norm: float, target: Mapping[str, Any]) -> Plan:
     """Return the plan of DP-SGD, with settings of a linear model in place of missing ones.
 
     Where neither the clip nor the rate was given, a hundredth of the budget is spent on the norm of
-    rows. The sum of the rows of a person is clipped as if it were one row. Gradients of a class of
-    weight w are w times as long, and curve as much more.
+    rows. There is none with a shuffle, which costs more next to another query, nor with persons:
+    the rows of a person have no common norm. Their sum is clipped as if it were one row. Gradients
+    of a class of weight w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
-    given, asked = dict(request.settings), compared(request, target["n"], dimension)
+    given, asked = dict(request.settings), compared(request, target["n"])
     scaled = "max_norm" in given or "learning_rate" in given or request.by_person
     clip, passes = given.pop("max_norm", None), given.pop("epochs", None)
     by_epochs = given.get("sampler", "poisson") != "poisson" and "steps" not in given
@@ -424,14 +343,14 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     settled = Defaults.of(
         request.loss,
         n=target["n"],
-        dimension=dimension,
+        dimension=request.dimension,
         row_norm=norm,
         release=release,
         passes=passes,
         steps=given.get("steps"),
         batch_size=given.get("batch_size"),
         unit=1.0 if request.loss == "logistic" else REACH,
-        bound=None if request.by_person else _row_bound(request),
+        bound=None if request.by_person else request.row_bound,
     )
     clip = weight * settled.max_norm if clip is None else clip
     if first is None:
@@ -441,7 +360,6 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     else:
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
         plan = replace(first, queries=(replace(query, max_norm=clip),), parameters=parameters)
-    # A shuffle next to another query has a looser cost, and a person's rows have no common norm.
     if not scaled and plan.queries[-1].sampler != "shuffled-epochs":
         scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if scale is None else asked_before(plan, scale)

@@ -31,7 +31,7 @@ from typing import Any
 
 from dpcal._internal.files import document_of, text_of
 
-__all__ = ["CURVES", "Column", "Schema", "described", "schema_of"]
+__all__ = ["CURVES", "Column", "Schema", "schema_of"]
 
 TYPES = ("number", "category", "class", "person", "drop")
 CURVES = ("bins", "splines", "random")
@@ -205,6 +205,18 @@ class Schema:
         """Name of the column with the person of a row, if there is one."""
         return next((column.name for column in self.columns if column.type == "person"), None)
 
+    def weighted(self, target: str, class_weights: Mapping[str, float]) -> Schema:
+        """Return the schema with these weights of the target's classes."""
+        column = self.column(target)
+        if {*class_weights} != {*column.categories}:
+            listed = ", ".join(map(repr, column.categories)) or "of the schema, which lists none"
+            raise ValueError(
+                f"class_weights must be for the classes {listed}, got {class_weights!r}."
+            )
+        own = replace(column, weights=tuple(class_weights[each] for each in column.categories))
+        columns = tuple(own if each is column else each for each in self.columns)
+        return replace(self, columns=columns)
+
     def features(self, target: str) -> tuple[Column, ...]:
         """Return the columns that are neither the target, nor dropped, nor name a person."""
         found = tuple(
@@ -309,31 +321,6 @@ def schema_of(schema: Any, group_size: int | None = None) -> Schema:
         raise TypeError(f"schema must be a Schema, a mapping or a path, got {schema!r}.")
     known: Schema = schema
     return known if group_size is None else replace(known, group_size=group_size)
-
-
-def described(
-    schema: Any, group_size: int | None, target: str | None, weights: Mapping[str, float] | None
-) -> tuple[Schema | None, str | None]:
-    """Return the schema, with the weights of classes that are given, and the target's name."""
-    known = None if schema is None else schema_of(schema, group_size)
-    target = target or (None if known is None else known.target)
-    return (known if weights is None else _weighted(known, target, weights)), target
-
-
-def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
-    """Return the schema with these weights of the target's classes."""
-    if schema is None or target is None:
-        raise ValueError(
-            "class_weights must be None without a schema, which lists the classes of the target, "
-            f"got {weights!r}."
-        )
-    column = schema.column(target)
-    if {*weights} != {*column.categories}:
-        listed = ", ".join(map(repr, column.categories))
-        raise ValueError(f"class_weights must be for the classes {listed}, got {weights!r}.")
-    own = replace(column, weights=tuple(weights[each] for each in column.categories))
-    columns = tuple(own if each is column else each for each in schema.columns)
-    return replace(schema, columns=columns)
 
 
 def toml_value(value: Any) -> str:

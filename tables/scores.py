@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ from dpcal.tables.coding import REACH
 from dpcal.tables.model import Model
 from dpcal.tables.records import Records
 
-__all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
+__all__ = ["evaluate", "print_warnings", "warn_before"]
 
 # Largest epsilon without a warning; published guidance calls values above 10 to 20 weak.
 _WEAK_EPSILON = 20.0
@@ -69,31 +68,50 @@ def evaluate(
     if reason:
         return _left_out(reason)
     plan, group, how = result.plan, records.schema.group_size, how or "noisy"
+    bound, width, times, rows = 3.25**0.5, 4, 1, _errors
     if records.labels:
         grid: dict[str, Any] = {
             "center": model.intercept,
             "scale": float(np.linalg.norm(model.weights)),
         }
-        asked = _Asked(bound=1.0, rows=partial(_held, **grid), width=2 * BINS + GRID, times=2)
-    else:
-        asked = _Asked(bound=3.25**0.5, rows=_errors, width=4, times=1)
+        bound, width, times, rows = 1.0, 2 * BINS + GRID, 2, partial(_held, **grid)
     scored, noise = _scores(records, model), 0.0
     told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
+    n, before, found = len(scored), np.zeros(width), []
     if how == "unprotected":
-        found = _in_turn(asked, lambda before: asked.rows(before, scored).sum(axis=0))
+        for _ in range(times):
+            found.append(before := rows(before, scored).sum(axis=0))
     else:
+        asked = _plan(plan, n, bound, times, group)
+        n, noise = asked.n, asked.queries[0].noise_multiplier * bound
+        vectors = objective_of(partial(vectors_of, rows, width, block=1 << 14), scored)
+        # A seed serves once: the scores take a child of the training's seed.
+        child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
         try:
-            found, noise, told = _noisy(result, asked, scored, group=group, seed=seed, book=book)
+            oracle = oracle_of(vectors, asked, child, book)
+            for _ in range(times):
+                found.append(before := oracle.gradient(before, "scores") * n)
         except BudgetExceeded as error:
             return _left_out(f"the budget book does not allow them ({error})")
+        if hasattr(oracle, "close"):
+            oracle.close()
+        told = {
+            "held_out": "noisy",
+            "covered_by_the_claim": True,
+            "noise_standard_deviation": noise,
+            "plan": asked.to_dict(),
+            "ledger": json.loads(oracle.ledger.to_json()),
+            "epsilon": oracle.ledger.epsilon(asked.delta).to_dict(),
+            "delta": asked.delta,
+        }
     if records.labels:
         first, second = found
-        return told | metrics(first, second, records.labels, noise=noise, group=group)
-    n = plan.n if plan.public_n and how == "noisy" else len(records.y_test)
-    # Largest values of the four averages; the squares of squared errors were halved.
-    means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
-    unit = 1.0 if ends is None else (ends[1] - ends[0]) / (2 * REACH)
-    return told | root_errors(means, n, unit, noise=16 * noise / n, group=group)
+        told |= metrics(first, second, records.labels, noise=noise, group=group)
+    else:
+        means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
+        unit = 1.0 if ends is None else (ends[1] - ends[0]) / (2 * REACH)
+        told |= root_errors(means, n, unit, noise=16 * noise / n, group=group)
+    return told | {"warnings": _about_scores(told)}
 
 
 def _unasked(records: Records, how: str | None, book: Store) -> str:
@@ -113,29 +131,8 @@ def _unasked(records: Records, how: str | None, book: Store) -> str:
 
 
 def _left_out(reason: str) -> dict[str, Any]:
-    return {"held_out": "left out", "covered_by_the_claim": True, "reason": reason}
-
-
-class _Asked(NamedTuple):
-    """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
-
-    ``rows(before, scored)`` returns rows of shape (m, width) from the sum before, and from records
-    with their scores and targets. The sum before is zero for the first of ``times`` sums. The rows
-    are the inputs of :func:`metrics` or of :func:`root_errors`, in units of their largest values.
-    """
-
-    bound: float
-    rows: Callable[[Vector, Vector], Vector]
-    width: int
-    times: int
-
-
-def _in_turn(asked: _Asked, answer: Callable[[Vector], Vector]) -> list[Vector]:
-    """Return all sums, each the answer to the sum before."""
-    found = [np.zeros(asked.width)]
-    for _ in range(asked.times):
-        found.append(answer(found[-1]))
-    return found[1:]
+    found = {"held_out": "left out", "covered_by_the_claim": True, "reason": reason}
+    return {**found, "warnings": []}
 
 
 def _scores(records: Records, model: Model) -> Vector:
@@ -153,48 +150,30 @@ def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
 
 
 def _errors(before: Vector, scored: Vector) -> Vector:
+    """Return squared errors, their squares, targets and squared targets, over 16, 512, 4 and 16.
+
+    A scaled target is in [-4, 4]: squared errors are cut at 16.
+    """
     known = np.asarray(~np.isnan(scored[:, 1]))
     scores, targets = blanked(scored, known).T
-    # A scaled target is in [-4, 4]: squared errors are cut at 16.
     squares = np.minimum((scores - targets) ** 2, 16.0) / 16
     rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
     return blanked(rows, known)
 
 
-def _noisy(
-    result: Result, asked: _Asked, scored: Vector, *, group: int, seed: int | None, book: Store
-) -> tuple[list[Vector], float, dict[str, Any]]:
-    """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count = result.plan, asked.times
+def _plan(trained: Plan, held_out: int, bound: float, times: int, group: int) -> Plan:
+    """Return the plan of sums over held-out records, at the target of the training."""
     names = ("epsilon", "delta", "neighboring_relation")
     target: dict[str, Any] = {name: getattr(trained, name) for name in names}
 
     def all_of(value: float) -> DpEvent:
         once = rows_of_one_person(noise_multiplier=value, group_size=group)
-        return once if count == 1 else SelfComposedDpEvent(once, count)
+        return once if times == 1 else SelfComposedDpEvent(once, times)
 
     sigma = noise_multiplier(all_of, **target)
-    query = query_on_all("scores", asked.bound, sigma, count, group_size=group)
-    n = trained.n if trained.public_n else len(scored)
-    public = trained.public_n
-    plan = Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
-    records = objective_of(partial(vectors_of, asked.rows, asked.width, block=1 << 14), scored)
-    # A seed serves once: the scores take a child of the training's seed.
-    child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
-    oracle = oracle_of(records, plan, child, book)
-    found = _in_turn(asked, lambda before: oracle.gradient(before, "scores") * plan.n)
-    if hasattr(oracle, "close"):
-        oracle.close()
-    told = {
-        "held_out": "noisy",
-        "covered_by_the_claim": True,
-        "noise_standard_deviation": sigma * asked.bound,
-        "plan": plan.to_dict(),
-        "ledger": json.loads(oracle.ledger.to_json()),
-        "epsilon": oracle.ledger.epsilon(plan.delta).to_dict(),
-        "delta": plan.delta,
-    }
-    return found, sigma * asked.bound, told
+    query = query_on_all("scores", bound, sigma, times, group_size=group)
+    n, public = trained.n if trained.public_n else held_out, trained.public_n
+    return Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
 
 
 def warn_before(plan: Plan) -> list[str]:
@@ -210,25 +189,6 @@ def warn_before(plan: Plan) -> list[str]:
             f"epsilon = {plan.epsilon:g} is above {_WEAK_EPSILON:g}: an attacker may be all but "
             "certain of a record"
         )
-    return found
-
-
-def warn_after(evaluation: dict[str, Any], records: Records) -> list[str]:
-    """Return warnings about a model that learned nothing, and about ranges that are too wide."""
-    found = evaluation.setdefault("warnings", [])
-    found += _about_scores(evaluation)
-    found = list(found)  # The next warnings read the records, and are not in the report.
-    for name, (low, high) in records.reached.items():
-        ends = records.schema.column(name).range
-        if ends is not None and not np.isnan(low):
-            middle = ends[0] / 2 + ends[1] / 2
-            unused = ends[1] if high < middle else ends[0] if low > middle else None
-            if unused is not None:
-                found.append(
-                    f"the bound {unused:g} of column {name!r} was never reached, not even by half: "
-                    "a range that fits better leaves more signal (this looked at the records; it "
-                    "is not in the report)"
-                )
     return found
 
 

@@ -14,41 +14,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from dpcal._internal import validate
 from dpcal._internal.columns import columns
-from dpcal.calibrate import Plan
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.persons import unit_of
+from dpcal.calibrate.plan import compose
+from dpcal.calibrate.query import LAPLACE_TOTAL
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.report import document_of, sentences, write
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars, source_of
-from dpcal.tables.releasing.planning import GROUPS, planned, trees_of
+from dpcal.tables.records import Rows
 from dpcal.tables.releasing.quantiles import Quantile
-from dpcal.tables.releasing.reading import Rows
-from dpcal.tables.releasing.statistics import (
-    CONFIDENCE,
-    SHOWN,
-    Noisy,
-    Statistic,
-    open_axes,
-)
+from dpcal.tables.releasing.statistics import CONFIDENCE, SHOWN, Noisy, Statistic, Total
 from dpcal.tables.releasing.words import parse
-from dpcal.tables.schema import Column, Schema, schema_of
+from dpcal.tables.schema import Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "released"]
+__all__ = ["Release", "planned", "release"]
 
 COVERED = "every number in the section 'release', and all of them together"
+
+GROUPS = "groups"
+# Part of delta for a shown group of one record.
+_SURPRISE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,68 +95,80 @@ class Release:
         return Path(folder)
 
     def __str__(self) -> str:
-        return "\n".join([*_lines(self.rows), "", self._claim()])
-
-    def _claim(self) -> str:
         privacy, plan = self.document["privacy"], self.result.plan
-        return (
+        claim = (
             f"epsilon {self.result.epsilon(plan.delta):.4g} at delta {plan.delta:g} for "
             f"{privacy['unit']}, {privacy['neighboring_relation']}; intervals of confidence "
             f"{CONFIDENCE:.0%}"
         )
+        return "\n".join([*_lines(self.rows), "", claim])
 
 
-def released(
+def release(
     table: Any,
-    schema: Any,
+    schema: Schema | Mapping[str, Any] | str | Path,
     statistics: Sequence[str],
     *,
     epsilon: float,
     delta: float,
-    by: str | None,
-    where: str | None,
-    find_groups: bool,
-    n: int | None,
-    group_size: int | None,
-    budget: str | Path | None,
+    by: str | None = None,
+    where: str | None = None,
+    find_groups: bool = False,
+    n: int | None = None,
+    group_size: int | None = None,
+    budget: str | Path | None = None,
 ) -> Release:
-    """Return the release that the arguments of :func:`dpcal.release` make; raise as it does."""
+    """Release statistics of a table, with noise solved for all of them together.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
+        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
+        ranges.
+    statistics
+        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``.
+        Each can end in ``where CONDITION`` and ``by AXES``.
+    epsilon
+        Target epsilon > 0 of all statistics together.
+    delta
+        Delta of the target, in (0, 1).
+    by
+        Groups of all statistics: columns, separated by commas. NAME:PARTS splits the range of a
+        number into equal parts.
+    where
+        Rows that count: comparisons with and, or, not, in.
+    find_groups
+        Find the groups of a column in ``by`` that the schema does not describe: all groups with
+        enough rows.
+    n
+        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
+        for one under replace-special).
+    group_size
+        Largest number of rows of one person (default: the schema's).
+    budget
+        Budget book that pays for the release; a release that does not fit is refused. The total of
+        a new book is the release's epsilon and delta.
+
+    Returns
+    -------
+    Release
+        Values with standard errors and confidence intervals; ``frame()`` is a data frame, and
+        ``save(folder)`` writes files that ``dpcal verify`` checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or a cell does not match the schema.
+    BudgetExceeded
+        If the release does not fit into the budget book.
+    """
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
-    _check_target(epsilon, delta)
-    if group_size is not None:
-        validate.count(group_size=group_size)
-    known = schema_of(schema, group_size)
-    source = source_of(table, known.missing_values)
-    n = known.n if n is None else validate.count(n=n)
-    axes = [each for each in (by or "").split(",") if each.strip()]
-    asked = [parse(text, known, by=axes, where=where, find=find_groups) for text in statistics]
-    found = open_axes(asked)
-    if (found and not find_groups) or len(found) > 1:
-        raise ValueError(
-            f"groups must be those of categories that the schema lists, got {sorted(found)}: "
-            "list them, or let those of one column be found (find_groups=True)."
-        )
-    path = checked_book(budget, source.records)
-    rows = Rows.read(source, known, _columns(known, asked))
-    plan = planned(
-        asked,
-        n=rows.n if n is None else n,
-        public_n=n is not None,
-        group_size=known.group_size,
-        target=(epsilon, delta),
-    )
-    print_warnings(warn_before(plan))
-    book = opened_book(path, source.records, plan)
-    with Budget(book=book) if book is not None else nullcontext():
-        answers, ledgers, groups = _answers(asked, plan, rows)
-    result = _result(plan, ledgers)
-    document = _document(source.path.name, known, result, answers, rows, groups) | booked(path)
-    return Release(rows=tuple(answers), result=result, document=document)
-
-
-def _check_target(epsilon: float, delta: float) -> None:
-    """Refuse a target that no release meets."""
     validate.positive(epsilon=epsilon)
     if delta == 0:
         raise ValueError(
@@ -161,20 +177,142 @@ def _check_target(epsilon: float, delta: float) -> None:
             "where Laplace noise is the smaller one, it is that of delta=0."
         )
     validate.probability(delta=delta)
-
-
-def _columns(schema: Schema, asked: Sequence[Statistic]) -> list[Column]:
-    """Return the columns that statistics use, of which some have groups that are to be found."""
+    if group_size is not None:
+        validate.count(group_size=group_size)
+    known = schema_of(schema, group_size)
+    source = source_of(table, known.missing_values)
+    n = known.n if n is None else validate.count(n=n)
+    asked = [parse(text, known, by=by, where=where, find=find_groups) for text in statistics]
+    found = _open(asked)
+    if (found and not find_groups) or len(found) > 1:
+        raise ValueError(
+            f"groups must be those of categories that the schema lists, got {sorted(found)}: "
+            "list them, or let those of one column be found (find_groups=True)."
+        )
+    path = checked_book(budget, source.records)
     used = {name for each in asked for name in each.columns}
-    columns = {each.name: each for each in schema.columns if each.name in used}
-    columns |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
-    return [*columns.values()]
+    read = {each.name: each for each in known.columns if each.name in used}
+    read |= {axis.name: axis.column for each in asked for axis in each.groups.axes}
+    rows = Rows(source, known, read.values())
+    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "public_n": n is not None}
+    plan = planned(asked, n=rows.n if n is None else n, group_size=known.group_size, **target)
+    print_warnings(warn_before(plan))
+    book = opened_book(path, source.records, plan)
+    with Budget(book=book) if book is not None else nullcontext():
+        answers, result, groups = _answers(asked, plan, rows)
+    document = _document(source.path.name, known, result, answers, rows, groups) | booked(path)
+    return Release(rows=tuple(answers), result=result, document=document)
+
+
+def _open(asked: Sequence[Statistic]) -> set[str]:
+    """Return the names of columns with groups to find."""
+    axes = (axis for each in asked for axis in each.groups.axes)
+    return {axis.name for axis in axes if axis.labels is None}
+
+
+def _trees(asked: Sequence[Statistic]) -> dict[str, Quantile]:
+    """Return the statistics with quantiles, by the name of their query."""
+    return {each.tree: each for each in asked if isinstance(each, Quantile)}
+
+
+def planned(
+    statistics: Sequence[Statistic],
+    *,
+    n: int,
+    public_n: bool,
+    group_size: int,
+    epsilon: float,
+    delta: float,
+) -> Plan:
+    """Return the plan that answers statistics with the smallest noise.
+
+    It has a query for each total, one for the quantiles of each column, and one for groups that are
+    to be found: a group of one person rarely passes its threshold. Each total has a share of the
+    budget: of the sum of inverse squares of Gaussian noise multipliers, or of the sum of losses
+    where noise is Laplace. The scale of all noise is solved for the exact cost of all answers.
+    Noise is Gaussian or Laplace, whichever is smaller: Laplace for few answers, Gaussian for many.
+
+    Parameters
+    ----------
+    statistics
+        One or more.
+    n
+        Number of rows, published or public.
+    public_n
+        Whether n was given in public: the claim is then about an added or removed record, and
+        otherwise about a zeroed-out record.
+    group_size
+        Largest number of rows of a person.
+    epsilon, delta
+        The target.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If nothing is left to be answered with noise.
+    """
+    relation = "add-or-remove-one" if public_n else "replace-special"
+    shares: dict[str, tuple[Total, float]] = {}
+    for each in statistics:
+        for total, part in each.totals(published=not public_n).items():
+            first, share = shares.get(total.name, (total, 0.0))
+            shares[total.name] = first, max(part, share)
+    if not shares:
+        raise UnsupportedEvent(
+            f"statistics must include more than the number of rows, which is published: n = {n}."
+        )
+    trees, found = _trees(statistics), bool(_open(statistics))
+    surprise = NormalDist().inv_cdf(1 - delta * _SURPRISE / group_size) if found else 0.0
+
+    def queries(noise: str, scale: float) -> tuple[Query, ...]:
+        power, wide = (1.0, 2.0) if noise == LAPLACE_TOTAL else (0.5, 1.0)
+        how: dict[str, Any] = {"kind": noise, "group_size": group_size}
+        made = [
+            query_on_all(total.name, total.bound, scale / share**power, **how)
+            for total, share in shares.values()
+        ]
+        for name, tree in trees.items():
+            multiplier = wide * scale * (tree.levels / tree.tree_part) ** power
+            made.append(query_on_all(name, tree.reach, multiplier, tree.levels, kind="selection"))
+        if found:
+            threshold = group_size + scale * surprise * (1 + 1e-9)
+            made.append(query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold))
+        return tuple(made)
+
+    def event(scale: float) -> DpEvent:
+        return compose(((query, query.count) for query in queries("total", scale)), n, relation)
+
+    scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    chosen = queries("total", scale * (1 + 1e-12))
+    if not found:
+        # Laplace noise is pure: largest losses add up to epsilon, and delta is not used.
+        losses = math.fsum(share for _, share in shares.values()) + len(trees) * Quantile.tree_part
+        laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
+        chosen = min(laplace, chosen, key=_size)
+    return Plan(
+        optimizer="release",
+        n=n,
+        queries=chosen,
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=relation,
+        parameters={"statistics": "; ".join(each.words for each in statistics)},
+        public_n=public_n,
+    )
+
+
+def _size(queries: Sequence[Query]) -> float:
+    """Return the sum of the logarithms of the sizes of noises."""
+    return math.fsum(
+        math.log(query.noise_multiplier) + 0.5 * math.log(2) * (query.kind == LAPLACE_TOTAL)
+        for query in queries
+    )
 
 
 def _answers(
     asked: Sequence[Statistic], plan: Plan, rows: Rows
-) -> tuple[list[dict[str, Any]], list[Ledger], dict[str, list[Any]]]:
-    """Return the rows of the release, the ledgers, and the groups that were found.
+) -> tuple[list[dict[str, Any]], Result, dict[str, list[Any]]]:
+    """Return the rows of the release, its plan with all ledgers, and the groups that were found.
 
     The whole plan is paid before anything is read for it. A query that follows an answer depends on
     the records through this answer only.
@@ -185,17 +323,17 @@ def _answers(
         return replace(plan, queries=tuple(map(plan.query, names)))
 
     with prepaid(plan):
-        for name in open_axes(asked):
+        for name in _open(asked):
             choices = PrivateChoices(rows.cells[name], part([GROUPS]), known=rows.known[name])
             groups[name] = choices.labels(GROUPS).tolist()
             ledgers.append(choices.ledger)
         asked = [each.with_found(groups) for each in asked]
-        trees = trees_of(asked)
+        trees = _trees(asked)
         if trees:
             lines = np.column_stack([each.line(rows) for each in trees.values()])
             choices = PrivateChoices(lines, part(trees))
             drawn = {
-                name: each.with_points(each.drawn(choices, place))
+                name: replace(each, points=each.drawn(choices, place))
                 for place, (name, each) in enumerate(trees.items())
             }
             asked = [drawn[each.tree] if isinstance(each, Quantile) else each for each in asked]
@@ -205,10 +343,6 @@ def _answers(
         noisy = {name: Noisy(answered.totals(name), plan.query(name)) for name in totals}
         ledgers.append(answered.ledger)
     answers = [row for each in asked for row in each.rows(noisy, plan.n, published)]
-    return answers, ledgers, groups
-
-
-def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
     entries = [entry for ledger in ledgers for entry in ledger.entries]
     ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
     result = Result(
@@ -221,7 +355,7 @@ def _result(plan: Plan, ledgers: Sequence[Ledger]) -> Result:
         noise="discrete",
     )
     result.verify()
-    return result
+    return answers, result, groups
 
 
 def _document(
@@ -252,21 +386,14 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return rows as lines of a table, with digits that the noise leaves."""
     table = [["statistic", "group", "value", "standard error", "interval"]]
     for row in rows:
-        digits, value, error = _digits(row), row["value"], row["standard_error"]
+        width, value, error = row["high"] - row["low"], row["value"], row["standard_error"]
+        digits = 2 - math.floor(math.log10(width)) if 0 < width < 1e300 else 0
+        low, high, shown = (
+            "-" if each is None else f"{each:.{min(12, max(0, digits))}f}"
+            for each in (row["low"], row["high"], value)
+        )
         share = f" at {row['share']:g}" if "share" in row else ""
-        cells = [
-            row["statistic"] + share,
-            ", ".join(str(row[key]) for key in row if key not in SHOWN),
-        ]
-        cells.append("-" if value is None else f"{value:.{digits}f}")
-        cells.append("-" if error is None else f"{error:.2g}")
-        table.append([*cells, f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]"])
+        groups = ", ".join(str(row[key]) for key in row if key not in SHOWN)
+        noise = "-" if error is None else f"{error:.2g}"
+        table.append([row["statistic"] + share, groups, shown, noise, f"[{low}, {high}]"])
     return columns(table)
-
-
-def _digits(row: Mapping[str, Any]) -> int:
-    """Return how many digits behind the point the width of an interval leaves."""
-    width = row["high"] - row["low"]
-    if not 0 < width < 1e300:
-        return 0
-    return int(min(12, max(0, 2 - np.floor(np.log10(width)))))

@@ -52,6 +52,7 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 DESCRIBED = ("number", "category", "class")
 _LISTED = (ast.In, ast.NotIn)
+_MUST = "compare columns with constants, as in \"age > 65 and sex == 'f'\""
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -92,7 +93,7 @@ class Condition:
         try:
             tree = ast.parse(re.sub(r"`([^`]+)`", self._word, self.text), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise self._wrong(self.text) from None
+            raise self._error(self.text) from None
         self._tree, none = tree, np.empty(0)
         used: dict[str, NDArray[Any]] = {}
         self._rows(tree, lambda name: used.setdefault(name, none))
@@ -110,13 +111,9 @@ class Condition:
         self._names[word] = found[1]
         return word
 
-    def _error(self, must: str, got: object) -> ValueError:
+    def _error(self, got: object, must: str = _MUST) -> ValueError:
+        got = ast.unparse(got) if isinstance(got, ast.AST) else got
         return ValueError(f'condition must {must}, got {got!r} in "{self.text}".')
-
-    def _wrong(self, part: ast.AST | str) -> ValueError:
-        """Return the error about a part that is no comparison of a column with a constant."""
-        must = "compare columns with constants, as in \"age > 65 and sex == 'f'\""
-        return self._error(must, part if isinstance(part, str) else ast.unparse(part))
 
     def _rows(self, node: ast.expr, cells: Callable[[str], Any]) -> Any:
         """Return for which rows a part of the condition holds."""
@@ -132,7 +129,7 @@ class Condition:
                 pairs = zip(sides, node.ops, sides[1:], strict=False)
                 return reduce(operator.and_, [self._compared(*each, cells) for each in pairs])
             case _:
-                raise self._wrong(node)
+                raise self._error(node)
 
     def _compared(
         self, first: ast.expr, how: ast.cmpop, second: ast.expr, cells: Callable[[str], Any]
@@ -140,16 +137,16 @@ class Condition:
         """Compare a column with a constant, on whichever side it stands."""
         here, there = (first, second) if isinstance(first, ast.Name) else (second, first)
         if not isinstance(here, ast.Name) or isinstance(there, ast.Name):
-            raise self._wrong(f"{ast.unparse(first)} and {ast.unparse(second)}")
+            raise self._error(f"{ast.unparse(first)} and {ast.unparse(second)}")
         column = self._column(self._names.get(here.id, here.id))
         values = cells(column.name)
         if isinstance(how, _LISTED):
             if not isinstance(there, ast.List | ast.Tuple | ast.Set) or here is second:
-                raise self._wrong(there)
+                raise self._error(there)
             listed = [self._constant(each, column, how) for each in there.elts]
             return np.isin(values, listed, invert=isinstance(how, ast.NotIn))
         if type(how) not in _COMPARED:
-            raise self._wrong(self.text)
+            raise self._error(self.text)
         compare, value = _COMPARED[type(how)], self._constant(there, column, how)
         return compare(values, value) if here is first else compare(value, values)
 
@@ -157,7 +154,7 @@ class Condition:
         known = {each.name: each for each in self._schema.columns if each.type in DESCRIBED}
         if name not in known:
             must = f"name columns that the schema describes, {', '.join(known)}"
-            raise self._error(must, name)
+            raise self._error(name, must)
         return known[name]
 
     def _constant(self, node: ast.expr, column: Column, how: ast.cmpop) -> float | int:
@@ -165,12 +162,12 @@ class Condition:
         try:
             value = ast.literal_eval(node)
         except (ValueError, TypeError, MemoryError, RecursionError):
-            raise self._wrong(node) from None
+            raise self._error(node) from None
         if column.type == "number":
             if not isinstance(value, int | float) or not np.isfinite(float(value)):
-                raise self._error(f"compare column {column.name!r} with finite numbers", value)
+                raise self._error(value, f"compare column {column.name!r} with finite numbers")
             return float(value)
         if value not in column.categories or isinstance(how, _ORDERED):
             its = f"its {len(column.categories)} categories"
-            raise self._error(f"compare column {column.name!r}, by == or in, with {its}", value)
+            raise self._error(value, f"compare column {column.name!r}, by == or in, with {its}")
         return column.categories.index(value)

@@ -2,10 +2,10 @@
 
 >>> from dpcal.tables import Column
 >>> age = Column(name="age", type="number", range=(0, 10))
->>> asked = Quantile(age, shares=(0.1, 0.5, 0.9))
+>>> asked = Quantile("quantile", age, shares=(0.1, 0.5, 0.9))
 >>> asked.tree, asked.levels, round(asked.reach, 6)
 ('quantiles of age 0.1 0.5 0.9', 2, 0.800001)
->>> asked.with_points(np.array([[2.0, 5.0, 8.0]])).cuts.shape
+>>> replace(asked, points=np.array([[2.0, 5.0, 8.0]])).cuts.shape
 (1, 60)
 """
 
@@ -20,16 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.calibrate.query import LAPLACE_TOTAL
-from dpcal.optim.boundary.choices import Cells, PrivateChoices
-from dpcal.tables.releasing.reading import Rows
-from dpcal.tables.releasing.statistics import (
-    CONFIDENCE,
-    Estimate,
-    Noisy,
-    Statistic,
-    Total,
-    ends_of,
-)
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.tables.records import Rows
+from dpcal.tables.releasing.statistics import CONFIDENCE, Estimate, Noisy, Statistic, Total
 
 __all__ = ["Quantile"]
 
@@ -40,38 +33,12 @@ _MARGIN = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Ranks(Total):
-    """Counts of values between neighboring cuts of their cell."""
-
-    shares: tuple[float, ...] = ()
-    cuts: Vector | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of its query, with the shares of the quantiles."""
-        return self.named(self.kind, *map(str, self.shares))
-
-    def cells(self, rows: Rows) -> Cells:
-        """Return between which neighboring cuts of its cell, shape (m, k), each row lies."""
-        assert self.column is not None
-        assert self.cuts is not None
-        places = self.groups.places(rows, self.column)
-        values = np.clip(rows.cells[self.column.name], *ends_of(self.column))
-        parts = self.cuts.shape[1] + 1
-        split = np.full(rows.n, -1, dtype=np.int64)
-        for cell, own in enumerate(self.cuts):
-            here = places == cell
-            split[here] = cell * parts + np.searchsorted(own, values[here], side="left")
-        return Cells(split, self.groups.cells * parts)
-
-
-@dataclass(frozen=True, eq=False)
 class Quantile(Statistic):
     """Quantiles of a number at public shares.
 
     Parameters
     ----------
-    column, groups
+    kind, column, groups
         As of any statistic.
     shares
         Shares of the quantiles, in (0, 1), increasing.
@@ -82,14 +49,12 @@ class Quantile(Statistic):
     shares: tuple[float, ...] = ()
     points: Vector | None = None
 
-    kind = "quantile"
     tree_part: ClassVar[float] = 0.7
-    ranks_part: ClassVar[float] = 0.3
 
     @property
     def tree(self) -> str:
         """Name of the query of its quantiles."""
-        return self.total("quantiles").named("quantiles", *map(str, self.shares))
+        return Total("quantiles", self.column, self.groups, self.shares).name
 
     @property
     def levels(self) -> int:
@@ -104,11 +69,8 @@ class Quantile(Statistic):
     def totals(self, published: bool) -> dict[Total, float]:
         """Return the counts around the quantiles."""
         cuts = None if self.points is None else self.cuts
-        return {Ranks("ranks", self.column, self.groups, self.shares, cuts): self.ranks_part}
-
-    def with_points(self, points: Vector) -> Quantile:
-        """Return the same with drawn quantiles."""
-        return replace(self, points=points)
+        found = super().totals(published).items()
+        return {replace(ranks, shares=self.shares, cuts=cuts): part for ranks, part in found}
 
     @cached_property
     def cuts(self) -> Vector:

@@ -19,42 +19,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcal.tables import Column, Schema
 from dpcal.tables.releasing.conditions import Condition, unquoted
 from dpcal.tables.releasing.quantiles import Quantile
-from dpcal.tables.releasing.statistics import (
-    Axis,
-    Count,
-    Groups,
-    Histogram,
-    Mean,
-    Statistic,
-    Sum,
-    Variance,
-    ends_of,
-)
+from dpcal.tables.releasing.statistics import PARTS, Axis, Groups, Statistic, ends_of
 
-__all__ = ["KINDS", "parse"]
-
-KINDS: Mapping[str, type[Statistic]] = {
-    each.kind: each for each in (Count, Sum, Mean, Variance, Histogram, Quantile)
-}
+__all__ = ["parse"]
 
 _PARTS = 10
 _MOST_CELLS = 10**6
 
-_ASKED = re.compile(rf"({'|'.join(KINDS)})\b(.*)", re.DOTALL)
-_PARTS_OF = re.compile(r"(?P<what>.*?)(?:\bwhere\b(?P<where>.*?))?(?:\bby\b(?P<by>.*))?", re.DOTALL)
+_ASKED = re.compile(
+    rf"(?P<kind>{'|'.join(PARTS)})\b(?P<what>.*?)"
+    r"(?:\bwhere\b(?P<where>.*?))?(?:\bby\b(?P<by>.*))?",
+    re.DOTALL,
+)
 
 
 def parse(
     text: str,
     schema: Schema,
     *,
-    by: Sequence[str] = (),
+    by: str | None = None,
     where: str | None = None,
     find: bool = False,
 ) -> Statistic:
@@ -79,21 +67,24 @@ def parse(
     """
     found = _ASKED.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"statistic must begin with {', '.join(KINDS)}, got {text!r}.")
-    kind, parts = found[1], _PARTS_OF.fullmatch(found[2])
-    assert parts is not None
-    what = parts["what"].strip()
-    axes = [_axis(each, schema, find=find) for each in [*by, *_listed(parts["by"])]]
-    conditions = [each for each in (where, parts["where"]) if each and each.strip()]
-    given: dict[str, Any] = {}
+        raise ValueError(f"statistic must begin with {', '.join(PARTS)}, got {text!r}.")
+    kind, what = found["kind"], found["what"].strip()
+    axes = [_axis(each, schema, find=find) for each in [*_listed(by), *_listed(found["by"])]]
+    conditions = [each for each in (where, found["where"]) if each and each.strip()]
+    given: dict[str, Any] = {"kind": kind}
     if kind == "count":
         conditions += [what] if what else []
+    elif not what:
+        got = repr(text) if kind == "histogram" else "none"
+        raise ValueError(f"{kind} needs a column, got {got}.")
     elif kind == "histogram":
-        if not what:
-            raise ValueError(f"histogram needs a column, got {text!r}.")
         axes += [_axis(each, schema) for each in _listed(what)]
     else:
-        given = _numeric(kind, what, schema)
+        name, shares = re.findall(r"^(`[^`]+`|\S+)(.*)", what, re.DOTALL)[0]
+        name = name if kind == "quantile" else what
+        given["column"] = schema.column(unquoted(name), "column of a statistic")
+        ends_of(given["column"])
+        given |= {"shares": _shares(shares)} if kind == "quantile" else {}
     names = [axis.name for axis in axes]
     if len(set(names)) != len(names):
         raise ValueError(f"columns of groups must be distinct, got {', '.join(names)}.")
@@ -103,7 +94,7 @@ def parse(
     groups = Groups(tuple(axes), Condition(joined, schema) if joined else None)
     if groups.cells > _MOST_CELLS:
         raise ValueError(f"{text!r} must have at most 10^6 cells, got {groups.cells}.")
-    return KINDS[kind](groups=groups, **given)
+    return (Quantile if kind == "quantile" else Statistic)(groups=groups, **given)
 
 
 def _listed(text: str | None) -> list[str]:
@@ -115,33 +106,27 @@ def _axis(text: str, schema: Schema, *, find: bool = False) -> Axis:
     name, colon, parts = text.strip().partition(":")
     name = unquoted(name)
     if find and not colon and name not in {each.name for each in schema.columns}:
-        return Axis(Column(name=name, type="drop"))
+        return Axis(Column(name=name, type="drop"), None)
     column = schema.column(name, "column of a statistic")
     if column.type == "number":
         ends_of(column)
-        count = parts.strip() or str(_PARTS)
-        if not count.isdecimal() or int(count) < 2:
-            raise ValueError(f"parts of {column.name!r} must be a number >= 2, got {parts!r}.")
-        return Axis(column, int(count))
+        parts = parts.strip() or str(_PARTS)
+        if not parts.isdecimal() or not 2 <= int(parts) <= _MOST_CELLS:
+            raise ValueError(
+                f"parts of {column.name!r} must be a number >= 2, at most 10^6, got {parts!r}."
+            )
+        return Axis.of(column, int(parts))
     if parts:
         raise ValueError(f"parts are for numbers, got {text.strip()!r}.")
-    return Axis(column)
+    return Axis.of(column)
 
 
-def _numeric(kind: str, what: str, schema: Schema) -> dict[str, Any]:
-    """Return the column of a statistic of numbers, and the shares of quantiles."""
-    found = re.fullmatch(r"(`[^`]+`|\S+)(.*)", what, re.DOTALL)
-    if found is None:
-        raise ValueError(f"{kind} needs a column, got none.")
-    name, rest = (found[1], found[2]) if kind == "quantile" else (what, "")
-    column = schema.column(unquoted(name), "column of a statistic")
-    ends_of(column)
-    if kind != "quantile":
-        return {"column": column}
+def _shares(text: str) -> tuple[float, ...]:
+    """Read the shares of quantiles."""
     try:
-        shares = tuple(sorted({float(each) for each in rest.replace(",", " ").split()}))
+        shares = tuple(sorted({float(each) for each in text.replace(",", " ").split()}))
     except ValueError:
         shares = ()
     if not shares or not all(0.0 < share < 1.0 for share in shares):
-        raise ValueError(f"quantile needs shares in (0, 1) after the column, got {rest.strip()!r}.")
-    return {"column": column, "shares": shares}
+        raise ValueError(f"quantile needs shares in (0, 1) after the column, got {text.strip()!r}.")
+    return shares

@@ -100,7 +100,7 @@ def test_a_schema_that_was_filled_in_copies_nothing(cli, trained, asked, tmp_pat
     path = tmp_path / "filled.toml"
     path.write_text("n = 3100\n" + "\n".join(filled))
     assert Schema.read(path).copied() == []
-    document = cli.json(*asked, "--epochs 2 --schema", path)
+    document = cli.json(*asked, "--set epochs=2 --schema", path)
     (run,) = document["runs"]
     assert document["data"]["read_from_data"] == []
     # The schema gives a public n: the table's own number is nowhere in the report.
@@ -192,7 +192,7 @@ def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(cli, asked, tmp_path):
-    words = "--set learning_rate=1e308 --max-grad-norm 1e140 --epochs 1"
+    words = "--set learning_rate=1e308 max_norm=1e140 epochs=1"
     text = cli(*asked, words, status=1)
     assert "became infinite" in text
     assert "epsilon in [0.99999" in text
@@ -225,7 +225,7 @@ def test_a_run_that_is_interrupted_leaves_what_it_spent(cli, asked, tmp_path, mo
 @pytest.mark.slow
 def test_a_picture_that_fails_loses_no_run(cli, asked, tmp_path, monkeypatch):
     monkeypatch.setattr(dpcal.plot, "svg", lambda *_, **__: 1 / 0)
-    status, _, err = cli.run(*asked, "--epochs 1")
+    status, _, err = cli.run(*asked, "--set epochs=1")
     assert status == 0
     assert "what-an-attacker-can-find.svg could not be drawn" in err
     pages = {"statement.html", "sp800-226.html"}
@@ -238,7 +238,7 @@ def test_a_picture_that_fails_loses_no_run(cli, asked, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
-    words = "--target answer --epsilon 1 --delta 1e-5 --epochs 5 --seed 1 --schema"
+    words = "--target answer --epsilon 1 --delta 1e-5 --set epochs=5 --seed 1 --schema"
     told = cli.json("train", table, words, table.with_suffix(".toml"), "-o", tmp_path / "report")
     assert report_of(tmp_path / "report") == told
     assert names(tmp_path / "report") == {"report.json", "model.json", *PAGES}
@@ -257,7 +257,7 @@ def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
 def test_a_run_without_a_seed_is_not_repeated_and_a_key_repeats_its_fingerprint(
     cli, table, tmp_path
 ):
-    asked = ["train", table, "--target answer --epsilon 1 --delta 1e-5 --epochs 1 --force"]
+    asked = ["train", table, "--target answer --epsilon 1 --delta 1e-5 --set epochs=1 --force"]
     asked += ["--test-fraction 0 -o", tmp_path / "report"]
     first, second = (cli.json(*asked) for _ in range(2))
     assert first["model"]["weights"] != second["model"]["weights"]
@@ -302,9 +302,8 @@ def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     assert status == 0
     (sentence,) = json.loads(out)["evaluation"]["warnings"]
     assert "may not separate the classes" in sentence
-    for part in (sentence, "delta = 0.01 exceeds 1/n", "above 20", "the bound 5 of column 'a'"):
+    for part in (sentence, "delta = 0.01 exceeds 1/n", "above 20"):
         assert part in err
-    assert "never reached" not in (tmp_path / "report" / "report.json").read_text()
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_a_table_in_memory_has_the_bits_of_its_file(cli, files, make):
 def test_a_table_is_trained_on_by_epochs(files):
     # Of a shuffle with so little noise the price takes no second.
     options = {**TARGET, "epsilon": 30.0, "held_out": "none", "seed": 3}
-    options["settings"] = {"sampler": "shuffled-epochs"}
-    found = dpcal.train(rows(), files / "s.toml", epochs=9.5, batch_size=36, **options)
+    options["settings"] = {"sampler": "shuffled-epochs", "epochs": 9.5, "batch_size": 36}
+    found = dpcal.train(rows(), files / "s.toml", **options)
     plan, query = found.result.plan, found.result.plan.query("gradient")
     assert [each.name for each in plan.queries] == ["gradient"]
     assert (query.sampler, query.epoch) == ("shuffled-epochs", math.ceil(plan.n / 36))

@@ -9,7 +9,7 @@ from _tree import DATA
 from sklearn.metrics import roc_auc_score
 
 import dpcal
-from dpcal.tables import Coding, Column, Schema, Source, load
+from dpcal.tables import Coding, Column, Records, Schema, Source
 
 SCHEMA = (DATA / "curves.toml").read_text(encoding="utf-8")
 FEATURES = ("bins", "splines", "random")
@@ -77,7 +77,7 @@ def test_values_in_one_bin_have_coins_of_their_own():
     columns = [Column(name="age", type="number", range=(0, 100), coding="bins")]
     schema = Schema(columns=(*columns, Column(name="sick", type="number")))
     source = Source(rows().select("age", "sick"))
-    found = load(source, schema, target="sick", key=b"a key", held_out=0.2, told=False)
+    found = Records(source, schema, target="sick", key=b"a key", held_out=0.2, told=False)
     # 5,000 coins of chance 1/5: six standard deviations are 170.
     assert abs(len(found.y_test) - 1000) < 170
 

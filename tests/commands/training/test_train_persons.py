@@ -54,8 +54,8 @@ def test_persons_are_records_where_their_sums_are_clipped(given):
 
 def test_rows_of_a_person_move_a_step_by_the_clip_at_most():
     """One step about everybody without a regulariser: -rate times a sum, over the persons."""
-    asked = {**TARGET, "batch_size": PERSONS, "max_grad_norm": 0.5, "epsilon": 1e4}
-    asked |= {"settings": {**USER, "steps": 1, "learning_rate": 1.0}, "test_fraction": 0.0}
+    step = {"batch_size": PERSONS, "max_norm": 0.5, "steps": 1, "learning_rate": 1.0}
+    asked = {**TARGET, "epsilon": 1e4, "settings": {**USER, **step}, "test_fraction": 0.0}
     mine = WHO[0] == WHO
     assert mine.sum() >= 3
     table = {**TABLE, "dose": np.where(mine, 0.0, DOSE)}
@@ -72,7 +72,7 @@ def test_rows_of_a_person_move_a_step_by_the_clip_at_most():
 
 def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
     """A report says the same whoever is there, and a person costs what a record costs."""
-    asked = {**BY_PERSON, "n": 400, "batch_size": 20, "seed": 1}
+    asked = {**TARGET, "n": 400, "seed": 1, "settings": {**USER, "batch_size": 20}}
     asked |= {"held_out": "none", "test_fraction": 0.25}
     fewer = {name: np.asarray(column)[WHO[0] != WHO] for name, column in TABLE.items()}
     everybody, rest = (train(each, SCHEMA, **asked) for each in (TABLE, fewer))

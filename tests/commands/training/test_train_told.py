@@ -4,7 +4,9 @@ import pytest
 from _patients import SCHEMA, as_csv, patients
 
 HEAD, *ROWS = as_csv(patients(80)).splitlines()
-TRAIN = "train people.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-3 --epochs 1"
+TRAIN = (
+    "train people.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-3 --set epochs=1"
+)
 
 
 @pytest.fixture

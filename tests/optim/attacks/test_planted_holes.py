@@ -72,14 +72,14 @@ def kept_labels(self, rows, *, first):
     return made
 
 
-def told_values_of(series, column, missing):
+def told_cells_of(series, column, missing):
     for place, cell in enumerate(series.to_list()):
         if column.name == "age" and isinstance(cell, str) and "secret" in cell:
             raise ValueError(f"age must be a number, got {cell!r} in row {place}.")
-    return VALUES(series, column, missing)
+    return CELLS(series, column, missing)
 
 
-LEARN, VALUES = KMeans._learn, coding.values_of
+LEARN, CELLS = KMeans._learn, coding.cells_of
 
 # -- probes
 
@@ -207,7 +207,7 @@ HOLES = {
         of_search(lambda table: KMeans(3, bounds=(-4, 4), epsilon=4.0).fit(table[0])),
         (KMeans, "_learn", kept_labels),
     ),
-    "12 errors tell of cells": (errors_tell_nothing, (coding, "values_of", told_values_of)),
+    "12 errors tell of cells": (errors_tell_nothing, (coding, "cells_of", told_cells_of)),
 }
 
 
