@@ -92,10 +92,10 @@ def called(command: Command, options: Namespace) -> Any:
 
 def _value(value: Any) -> Any:
     """Return the value of an option; for several words, the values of all words."""
-    if isinstance(value, list):
-        parts = [part for word in value for part in word]
-        return dict(parts) if parts and isinstance(value[0], _Pairs) else tuple(parts)
-    return value
+    if not isinstance(value, list):
+        return value
+    parts = [part for word in value for part in word]
+    return dict(parts) if parts and isinstance(parts[0], tuple) else tuple(parts)
 
 
 class _Names(dict[str, Any]):
@@ -238,11 +238,7 @@ def _exact(text: str) -> Fraction:
     return Fraction(text) if size else Fraction(0)
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """Names with values."""
-
-
-def _pairs(text: str) -> _Pairs:
+def _pairs(text: str) -> list[tuple[str, Any]]:
     """Parse ``NAME=VALUE``; a value that is not a number is a text."""
     name, mark, value = text.partition("=")
     if not mark or not name:
@@ -250,9 +246,9 @@ def _pairs(text: str) -> _Pairs:
     try:
         found = float(value)
     except ValueError:
-        return _Pairs([(name, value)])
+        return [(name, value)]
     exact = found.is_integer() and abs(found) < 1e15
-    return _Pairs([(name, int(found) if exact else found)])
+    return [(name, int(found) if exact else found)]
 
 
 def _several(read: Callable[[str], Any], mark: str) -> Callable[[str], list[Any]]:

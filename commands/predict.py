@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._shared import check_new, opened
+from dpcal.commands._shared import check_new
 from dpcal.commands._signature import Answer, extends
+from dpcal.tables.reading import Source
 
 if TYPE_CHECKING:
     from dpcal.tables import Model
 
 
-@extends(opened)
+@extends(Source, without=("missing_values",))
 def predict(
     model: Path, table: Path, *, output: Path | None = None, force: bool = False, **how: Any
 ) -> Answer:
@@ -41,7 +42,7 @@ def predict(
     if output is not None:
         check_new(output, force=force)
     known = dpcal.load_model(model)
-    source = opened(table, known.schema.missing_values, **how)
+    source = Source(table, missing_values=known.schema.missing_values, **how)
     columns = {each.name: each.type for each in known.coding.columns}
     source.check_columns(columns)
     numbers = [name for name, kind in columns.items() if kind == "number"]

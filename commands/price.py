@@ -19,7 +19,7 @@ from dpcal.calibrate.runs import (
     compare_samplers,
 )
 from dpcal.commands._shared import Accountant, drawn, one_or_all
-from dpcal.commands._signature import Answer, extends
+from dpcal.commands._signature import Answer, extends, taken
 from dpcal.errors import DisagreementWarning, UnsupportedEvent
 from dpcal.report.output import answer, at_most, interval
 
@@ -35,22 +35,17 @@ _validate = lazy.Module("dpcal._internal.validate")
 _DIGITS, _FEW_DIGITS = 6, 4
 
 
-@extends(SampledRun)
-def epsilon(
+def _how(
+    run: SampledRun,
     *,
-    delta: Sequence[float],
     accountant: Accountant = "auto",
     cross_check: bool = False,
     settings: Mapping[str, Any] | None = None,
-    plot: Path | None = None,
-    **run: Any,
-) -> Answer:
-    """Bound epsilon of a run at one or more deltas.
+) -> dict[str, Any]:
+    """Return the keywords of an accountant.
 
     Parameters
     ----------
-    delta
-        Deltas in (0, 1), one or more; also 0, for pure privacy, where a largest loss is known.
     accountant
         Accountant that computes the bounds.
     cross_check
@@ -58,6 +53,21 @@ def epsilon(
     settings
         Accuracy of other packages: interval and tail_mass of pld, also where pld is the check;
         eps_error and delta_error of prv.
+    """
+    for name, value in (settings or {}).items():
+        _validate.positive(**{name: value})
+    how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
+    return {"neighboring_relation": run.relation, **how}
+
+
+@extends(SampledRun, _how)
+def epsilon(*, delta: Sequence[float], plot: Path | None = None, **run: Any) -> Answer:
+    """Bound epsilon of a run at one or more deltas.
+
+    Parameters
+    ----------
+    delta
+        Deltas in (0, 1), one or more; also 0, for pure privacy, where a largest loss is known.
     plot
         Picture file (.png or .svg) of the privacy profile, with a mark at each delta.
 
@@ -67,62 +77,44 @@ def epsilon(
     dpcal epsilon --n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --sampler
         without-replacement --delta 1e-5 1e-6
     """
-    told = SampledRun(**run)
-    event, how = told.event(), _how(told, accountant, cross_check, settings)
-    found = [(at, dpcal.epsilon(event, delta=at, **how)) for at in delta]
-    answers = [{"delta": at, "epsilon": bound.to_dict()} for at, bound in found]
-    texts = [answer("epsilon", bound, f"delta = {at:g}") for at, bound in found]
-    if plot is not None:
-        marks = [(bound.upper, at) for at, bound in found]
-        texts.append(_profile(plot, told, ("characteristic",), marks))
-    return _answered(told, answers, texts)
+    return _bounds("epsilon", "delta", delta, run, plot)
 
 
-@extends(SampledRun)
-def delta(
-    *,
-    epsilon: Sequence[float],
-    accountant: Accountant = "auto",
-    cross_check: bool = False,
-    settings: Mapping[str, Any] | None = None,
-    **run: Any,
-) -> Answer:
+@extends(SampledRun, _how)
+def delta(*, epsilon: Sequence[float], **run: Any) -> Answer:
     """Bound delta of a run at one or more epsilons.
 
     Parameters
     ----------
     epsilon
         Epsilons >= 0, one or more.
-    accountant
-        Accountant that computes the bounds.
-    cross_check
-        Check with a second accountant, and fail with status 2 if the intervals do not meet.
-    settings
-        Accuracy of other packages, as for 'dpcal epsilon'.
 
     Examples
     --------
     dpcal delta --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8
     dpcal delta --sampling-probability 1 --steps 1 --noise-multiplier 2 --epsilon 0 1 --json
     """
+    return _bounds("delta", "epsilon", epsilon, run)
+
+
+def _bounds(
+    name: str, given: str, values: Sequence[float], run: dict[str, Any], plot: Path | None = None
+) -> Answer:
+    """Return bounds on epsilon at each delta, or on delta at each epsilon."""
+    asked = taken(_how, run)
     told = SampledRun(**run)
-    event, how = told.event(), _how(told, accountant, cross_check, settings)
-    answers, texts = [], []
-    for at in epsilon:
-        found = dpcal.delta(event, epsilon=at, **how)
-        answers.append({"epsilon": at, "delta": found.to_dict(), **_log_delta(event, at, how)})
-        texts.append(answer("delta", found, f"epsilon = {at:g}"))
-    return _answered(told, answers, texts)
-
-
-def _how(
-    run: SampledRun, accountant: str, cross_check: bool, settings: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return the keywords of an accountant."""
-    for name, value in (settings or {}).items():
-        _validate.positive(**{name: value})
-    how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
-    return {"neighboring_relation": run.relation, **how}
+    event, how = told.event(), _how(told, **asked)
+    found = [(at, getattr(dpcal, name)(event, **{given: at}, **how)) for at in values]
+    documents = [{given: at, name: bound.to_dict()} for at, bound in found]
+    if name == "delta":
+        for document in documents:
+            document |= _log_delta(event, document[given], how)
+    texts = [answer(name, bound, f"{given} = {at:g}") for at, bound in found]
+    if plot is not None:
+        marks = [(bound.upper, at) for at, bound in found]
+        texts.append(_profile(plot, told, ("characteristic",), marks))
+    whole = {"mechanism": told.to_dict(), **one_or_all("answers", documents)}
+    return Answer(whole, "\n".join(texts))
 
 
 def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
@@ -132,11 +124,6 @@ def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any
     except UnsupportedEvent:
         return {}  # a bound on the run as a whole has no logarithm
     return {"log_delta": found.to_dict()}
-
-
-def _answered(run: SampledRun, answers: list[dict[str, Any]], texts: list[str]) -> Answer:
-    document = {"mechanism": run.to_dict(), **one_or_all("answers", answers)}
-    return Answer(document, "\n".join(texts))
 
 
 @extends(SampledRun)
@@ -227,7 +214,6 @@ def samplers(
     delta: Sequence[float],
     epsilon: Sequence[float] | None = None,
     only: Sequence[Sampler] = tuple(RUN_SAMPLERS),
-    plot: Path | None = None,
     **run: Any,
 ) -> Answer:
     """Compare the cost of each way to draw batches, by the best accountant for each.
@@ -244,8 +230,6 @@ def samplers(
         Targets > 0, in place of a noise multiplier: the noise that each sampler needs.
     only
         Samplers, separated by commas (default: all).
-    plot
-        Picture file (.png or .svg) of the epsilons at one delta.
 
     Examples
     --------
@@ -254,8 +238,6 @@ def samplers(
         poisson,shuffled-epochs
     """
     told = SampledRun(n=n, batch_size=batch_size, **run)
-    if plot is not None and (epsilon is not None or len(delta) > 1):
-        raise ValueError("plot draws the epsilons of one noise multiplier at one delta.")
     targets = [(target, at) for at in delta for target in epsilon or (None,)]
     found = [
         compare_samplers(told, epsilon=target, delta=at, samplers=only) for target, at in targets
@@ -264,31 +246,29 @@ def samplers(
         f"delta = {at:g}" if target is None else f"({target:g}, {at:g})" for target, at in targets
     ]
     rows = [*zip(*found, strict=True)]
-    text = _table(rows, heads)
-    if plot is not None:
-        text += f"\n{_drawn_samplers(plot, told, found[0], delta[0])}"
-    return Answer({"samplers": [_document(row, targets) for row in rows]}, text)
+    document = {"samplers": [_document(row, targets) for row in rows]}
+    return Answer(document, _table(rows, heads))
 
 
 def _document(
     row: Sequence[SamplerRow], targets: Sequence[tuple[float | None, float]]
 ) -> dict[str, Any]:
     """Return the answers of a sampler as JSON values, or the reason why there are none."""
-    run, answers = row[0].run, []
-    for each, (target, at) in zip(row, targets, strict=True):
-        if each.epsilon is not None:
-            answers.append({"delta": at, "epsilon": each.epsilon.to_dict()})
-        elif not each.refused:
-            noise = each.run.noise_multiplier
-            answers.append({"epsilon": target, "delta": at, "noise_multiplier": noise})
-    refused = [each.refused for each in row if each.refused]
+    run = row[0].run
+    refused = next(({"refused": each.refused} for each in row if each.refused), {})
+    answers = [
+        {"delta": at, "epsilon": each.epsilon.to_dict()}
+        if each.epsilon is not None
+        else {"epsilon": target, "delta": at, "noise_multiplier": each.run.noise_multiplier}
+        for each, (target, at) in zip(row, targets, strict=True)
+    ]
     return {
         "sampler": run.sampler,
         "neighboring_relation": run.relation,
         "assumes": row[0].assumes,
         "mechanism": run.to_dict(),
         "answers": [] if refused else answers,
-        **({"refused": refused[0]} if refused else {}),
+        **refused,
     }
 
 
@@ -324,18 +304,3 @@ def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
     if heads[0].startswith("("):
         lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
     return "\n".join(lines)
-
-
-def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:
-    """Draw epsilon of each sampler that has one."""
-    bars: list[Any] = [
-        (f"{row.run.sampler}\n{row.run.relation}", _cell(row), row.epsilon.to_dict())
-        for row in rows
-        if row.epsilon is not None
-    ]
-    about = (
-        f"{run.n} records, batches of {run.batch_size}, {run.passes} passes, noise of "
-        f"{run.noise_multiplier!r} clipping norms"
-    )
-    title = "Epsilon by how batches are drawn"
-    return drawn(dpcal.plot.samplers(bars, delta=delta), path, title, about)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     )
     from dpcal.plot.scores import (
         added as added,
-        crossings as crossings,
-        errors as errors,
         samplers as samplers,
     )
     from dpcal.plot.style import (

@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
@@ -64,21 +64,6 @@ NOT_PRIVATE = "learned from the records, and is not private"
 ELSEWHERE = "was fitted elsewhere"
 
 
-class Reported(Protocol):
-    """A result or a selection, which can be reported.
-
-    Attributes
-    ----------
-    by_silo
-        The runs that each silo's records paid for.
-    """
-
-    @property
-    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
-        """See the class."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Runs:
     """Content of a report: runs about the same records, and the model that they are parts of.
@@ -86,7 +71,7 @@ class Runs:
     Parameters
     ----------
     by_silo
-        See :class:`Reported`.
+        The runs that the records of each silo paid for.
     delta
         Delta in (0, 1) for all runs together; the largest delta of a run when None.
     steps
@@ -136,7 +121,7 @@ def _run_of(run: Result) -> dict[str, Any]:
 
 
 def document_of(
-    result: Reported,
+    result: Any,
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
@@ -191,7 +176,7 @@ def document_of(
 
 def save(
     folder: str | os.PathLike[str],
-    result: Reported,
+    result: Any,
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),

@@ -75,11 +75,11 @@ class Source:
         that ends in .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
         its text would be; its missing cells and NaN are missing.
     separator
-        One character; found in the row of names when omitted.
+        Separator of cells, one character (default: detected in the row of names).
     encoding
-        Encoding of the text, as Python names it; UTF-8 when omitted.
+        Encoding of the text (default: UTF-8).
     decimal_comma
-        Whether numbers are written like 3,14.
+        Numbers look like 3,14.
     missing_values
         Texts that stand for a missing cell, in addition to the empty text.
 

@@ -12,7 +12,6 @@ from scipy.stats import norm
 import dpcal
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.calibrate.runs import RUN_SAMPLERS as SAMPLERS
 
 MECHANISM = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000"
 
@@ -97,14 +96,6 @@ def test_pictures_of_a_shuffle_have_both_ends():
     assert below.accountant == "attack"
     for line in (above, below):
         np.testing.assert_allclose(line.delta, gaussian_delta(1.0, line.epsilon), rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_picture_of_samplers_has_a_row_each(drawn):
-    sizes = "--n 600 --batch-size 100 --epochs 1 --delta 1e-5 --noise-multiplier 2"
-    told, words = drawn("samplers", sizes)
-    assert [row["sampler"] for row in told["samplers"]] == list(SAMPLERS)
-    assert "600 records, batches of 100, 1 passes, noise of 2.0 clipping norms" in words
 
 
 def test_an_svg_picture_has_each_colour_by_day_and_by_night():
