@@ -207,20 +207,16 @@ def _worth(checkpoint: Path, delta: float) -> Answer:
 
 def _says(about: Any, certificate: Certificate) -> bool:
     """Return whether the sentence of a certificate states its proved bounds, for its runs."""
-    if not isinstance(about, dict):
-        return False
-    sentence, relation = str(about.get("sentence")), certificate.neighboring_relation
+    claim = f"{_claim(certificate)}, for "
     try:
         if "runs" in about:
             event, relation = dpcal.report.event_of(about["runs"])
-            stated = sentence.startswith(f"{_claim(certificate)}, for ")
-        elif "run" in about:
+            stated = about["sentence"].startswith(claim)
+        else:
             told = run_of_values(about["run"])
             (event, subject), relation = told.certified(), told.relation
-            stated = sentence == f"{_claim(certificate)}, for {subject}."
-        else:  # certificates of former versions hold no run to check, and name both sides
-            return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
-    except (ArithmeticError, KeyError, TypeError, ValueError, UnsupportedEvent):
+            stated = about["sentence"] == f"{claim}{subject}."
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UnsupportedEvent):
         return False
     return stated and certificate.covers(event) and relation == certificate.neighboring_relation
 
@@ -232,7 +228,7 @@ def _point(certificate: Certificate) -> str:
     return f"delta = {certificate.delta:g}"
 
 
-def _claim(certificate: Certificate, both_sides: bool = False) -> str:
+def _claim(certificate: Certificate) -> str:
     """Return the claim in words."""
     lower, upper = str(certificate.lower), str(certificate.upper)
     if certificate.delta is not None:
@@ -240,7 +236,7 @@ def _claim(certificate: Certificate, both_sides: bool = False) -> str:
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
     # A run bounded through a dominating run has lower bound 0.
-    least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
+    least = f"at least {lower} and " if certificate.lower > 0 else ""
     return (
         f"{certificate.quantity} is {least}at most {upper} at {_point(certificate)} for data sets "
         f"that are neighbors under {certificate.neighboring_relation}"
