@@ -133,23 +133,27 @@ def _parameters(command: Command) -> Iterator[tuple[inspect.Parameter, str]]:
         yield parameter, meanings.get(name, "")
 
 
+def _sections(function: Command) -> dict[str, str]:
+    """Return the parts of a docstring in NumPy's format by their names; the first has none."""
+    first, *others = re.split(r"\n\n(\w+)\n-+\n", inspect.getdoc(function) or "")
+    return {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
+
+
 def summary_of(command: Command) -> str:
     """Return the docstring of a command down to its parameters."""
-    return re.split(r"\n\n\w+\n-+\n", inspect.getdoc(command) or "")[0].replace("``", "")
+    return _sections(command)[""].replace("``", "")
 
 
 def examples_of(command: Command) -> tuple[str, ...]:
     """Return the examples of a command's docstring, as a shell takes them."""
-    part = (inspect.getdoc(command) or "").partition("\nExamples\n--------\n")[2]
+    part = _sections(command).get("Examples", "")
     return tuple(" ".join(each.split()) for each in re.split(r"\n(?=\S)", part) if each.strip())
 
 
 def _meanings(function: Command) -> dict[str, str]:
     """Return the text of each parameter of a docstring in NumPy's format."""
-    _, _, part = (inspect.getdoc(function) or "").partition("\nParameters\n----------\n")
-    part = re.split(r"\n\n\w+\n-+\n", part)[0]
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=\S)", part):
+    for entry in re.split(r"\n(?=\S)", _sections(function).get("Parameters", "")):
         names, _, text = entry.partition("\n")
         words = " ".join(text.split()).replace("``", "").replace("%", "%%")
         words = re.sub(r":\w+:`~?(?:dpcal\.)?([^`]*)`", r"\1", words).rstrip(".")

@@ -229,30 +229,6 @@ def riskcal(row):
     return None, accountant.get_pld().get_delta_for_epsilon(row["asked"]["epsilon"])
 
 
-def allocation(row):
-    import PLD_accounting as package
-
-    worst(row)
-    items = leaves(row["event"])
-    ((event, epochs),) = items if len(items) == 1 else [(items[0][0], 0)]
-    if event["type"] != "RandomAllocationDpEvent" or epochs == 0:
-        raise Refused(event["type"])
-    sizes = {
-        "sigma": event["noise_multiplier"],
-        "num_steps": event["batches"],
-        "num_epochs": epochs,
-    }
-    if "delta" in row["asked"]:
-        upper, lower = package.gaussian_allocation_epsilon_range(
-            delta=row["asked"]["delta"], **sizes
-        )
-        return lower, upper
-    return None, package.gaussian_allocation_delta_configurable(
-        params=package.PrivacyParams(epsilon=row["asked"]["epsilon"], **sizes),
-        config=package.AllocationSchemeConfig(),
-    )
-
-
 def dpcal(row):
     import dpcal as package
     from dpcal.errors import DpcalError
@@ -295,7 +271,6 @@ PACKAGES = {
     "opacus": {"RDP": opacus_rdp, "PRV": opacus_prv},
     "jax-privacy": {"PLD": jax_pld, "RDP": jax_rdp},
     "riskcal": {"CTD": riskcal},
-    "PLD_accounting": {"PLD": allocation},
 }
 """For each name on PyPI its accountants, functions of a row."""
 
