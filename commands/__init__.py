@@ -43,7 +43,7 @@ GROUPS = {
 }
 COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
-# Former names of options, accepted for one release.
+# Accepted for one release.
 FORMER = {"--max-norm": "--max-grad-norm", "--records": "--n"}
 
 

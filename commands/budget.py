@@ -67,8 +67,7 @@ def budget(
     return Answer(opened.to_dict(), _text(opened))
 
 
-# Said where other runs do not limit the rows of a person.
-_MIXED = (
+_FEWER_ROWS = (
     "         runs about fewer rows are charged for that many rows, and do not count them:",
     "         the claim is about persons with at most that many rows in the table",
 )
@@ -81,7 +80,7 @@ def _text(book: Any) -> str:
         f"budget book {book.path}: {book.neighboring_relation or 'the relation of its first run'}, "
         f"composition {book.composition}",
         f"unit     {unit_of(book.group_size)}",
-        *(_MIXED if len({run.plan.group_size for run in runs}) > 1 else ()),
+        *(_FEWER_ROWS if len({run.plan.group_size for run in runs}) > 1 else ()),
         f"total    epsilon {book.epsilon:g} at delta {delta:g}",
         f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {len(runs)} "
         f"run{'s' * (len(runs) != 1)} together (not a sum)",

@@ -116,11 +116,11 @@ def _bounds(
 
 
 def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
-    """Return the logarithm of delta, if it is known: it keeps the digits of a small delta."""
+    """Return the logarithm of delta, which keeps digits; a bound on a whole run has none."""
     try:
         found = dpcal.accountants.log_delta(event, epsilon=epsilon, **how)
     except UnsupportedEvent:
-        return {}  # a bound on the run as a whole has no logarithm
+        return {}
     return {"log_delta": found.to_dict()}
 
 

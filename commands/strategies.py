@@ -10,7 +10,6 @@ from dpcal.calibrate.runs import Relation
 from dpcal.commands._shared import bar
 from dpcal.commands._signature import Answer
 
-# Numbers of steps or groups that a sampler takes, one at most.
 _APART = {
     None: ("steps_per_epoch", "min_separation"),
     "poisson": (),

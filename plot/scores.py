@@ -26,7 +26,6 @@ from dpcal.plot.style import (
 
 __all__ = ["added", "samplers"]
 
-# Panels that fit on a printed page.
 _PANELS = 12
 # Relative width from which a bracket is drawn.
 _WIDE = 1e-2
@@ -39,8 +38,8 @@ def added(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ylabel: str) -> 
     ----------
     curves
         For each column: values and their part of the score, shape (points,) each; from
-        :meth:`dpcal.tables.Model.curves`. With more than 12, those with the widest spread are
-        drawn.
+        :meth:`dpcal.tables.Model.curves`. With more than 12, the columns with the widest spread
+        are drawn.
     ylabel
         Unit of the score.
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dpcal._internal.files import read_as
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
@@ -41,17 +41,10 @@ _ROUNDING = 1e-6
 # Choices of silos taken one by one; beyond, all silos are taken together, which costs no less.
 _MOST = 16
 
+_MUST = "document must be a report in JSON with all its parts"
+
 _Run = Mapping[str, Any]
 _Cost = Plan | Ledger
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Raise ``ValueError`` for a document that lacks the content of a report."""
-    try:
-        yield
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
 
 
 def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
@@ -88,7 +81,7 @@ def event_of(runs: Iterable[_Run]) -> tuple[events.DpEvent, str]:
     ValueError
         If a run is none, or their neighboring relations differ.
     """
-    with _reading():
+    with read_as(_MUST):
         each, relation, _ = _parts([priced(run)[0] for run in runs])
     return each[0] if len(each) == 1 else events.ComposedDpEvent(each), relation
 
@@ -143,7 +136,7 @@ def composed_reports(
     ValueError
         If a document is no report, or their neighboring relations differ.
     """
-    with _reading():
+    with read_as(_MUST):
         parts, count = [], 0
         for document in documents:
             count += len(document["runs"])
@@ -194,7 +187,7 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(document, Mapping):
         kind = type(document).__name__
         raise ValueError(f"document must be a report in JSON, an object, got a {kind}.")
-    with _reading():
+    with read_as(_MUST):
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
         return _verified(document)
