@@ -56,7 +56,7 @@ class Answer:
 
 
 def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Return a decorator for a command whose ``**given`` are keywords of other functions."""
+    """Return a decorator for a command that takes keywords of other functions by ``**given``."""
 
     def decorate(command: Command) -> Command:
         vars(command).update(extended=functions, without=without)
