@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
-from benchmarks.limits import at_most
+from benchmarks.limits import TooSlow, at_most
 from dpcal.accountants import (
     certify,
     characteristic,
@@ -272,7 +272,7 @@ def log_delta_in_balls(point, epsilon):
     try:
         with at_most(_BALL_SECONDS):
             proof = certify(point.event, epsilon=epsilon)
-    except (TargetUnreachable, TimeoutError, UnsupportedEvent):
+    except (TargetUnreachable, TooSlow, UnsupportedEvent):
         return None
     low, high = (float(end.ln()) if end else -math.inf for end in (proof.lower, proof.upper))
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)

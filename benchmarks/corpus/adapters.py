@@ -19,6 +19,7 @@ import warnings
 from fractions import Fraction
 
 from benchmarks.corpus.rows import event_of, leaves
+from benchmarks.limits import TooSlow, at_most
 
 ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
 
@@ -275,33 +276,21 @@ PACKAGES = {
 """For each name on PyPI its accountants, functions of a row."""
 
 
-class TooSlow(BaseException):
-    """A row has taken its seconds; not an ``Exception``, which a package might catch."""
-
-
 def answer(function, row, seconds):
     """Return the answer to a row, or how it failed, with its processor time."""
-
-    def stop(*_):
-        raise TooSlow
-
-    signal.signal(signal.SIGPROF, stop)
-    found = {"id": row["id"]}
-    start = time.process_time()
+    found, start = {"id": row["id"]}, time.process_time()
     try:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        lower, upper = function(row)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        with at_most(seconds):
+            lower, upper = function(row)
         found["upper"] = repr(float(upper))
         if lower is not None:
             found["lower"] = repr(float(lower))
-    except TooSlow:
-        found["slow"] = f"more than {seconds:g} s"
+    except TooSlow as error:
+        found["slow"] = str(error)
     except Refused as error:
         found["refused"] = str(error)[:200]
     except BaseException as error:
         found["failed"] = f"{type(error).__name__}: {error}"[:200]
-    signal.setitimer(signal.ITIMER_PROF, 0)
     found["seconds"] = time.process_time() - start
     return found
 
