@@ -28,9 +28,10 @@ import inspect
 import re
 import types
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -112,25 +113,21 @@ def _own(function: Command) -> list[inspect.Parameter]:
     return [*signature.parameters.values()]
 
 
-def _parameters(command: Command) -> Iterator[tuple[inspect.Parameter, str]]:
-    """Yield arguments, the keywords of extended functions, and a command's own keywords.
+def _parameters(command: Command) -> list[tuple[inspect.Parameter, str]]:
+    """Return arguments, then keywords of extended functions and a command's own, with their texts.
 
-    Each parameter comes with its text in the docstring. A command's own keyword hides an extended
-    function's keyword of the same name.
+    A command's own keyword takes the place of an extended function's keyword of the same name.
     """
-    own = {each.name: each for each in _own(command) if each.kind is not each.VAR_KEYWORD}
-    meanings = _meanings(command)
-    arguments = [name for name, each in own.items() if each.kind is not each.KEYWORD_ONLY]
-    for name in arguments:
-        yield own.pop(name), meanings.get(name, "")
-    hidden = {*arguments, *own, *vars(command).get("without", ())}
-    for function in vars(command).get("extended", ()):
-        of_others = _meanings(function)
-        for parameter in _own(function):
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in hidden:
-                yield parameter, of_others.get(parameter.name, "")
-    for name, parameter in own.items():
-        yield parameter, meanings.get(name, "")
+    found = {}
+    for function in (*vars(command).get("extended", ()), command):
+        meanings = _meanings(function)
+        for each in _own(function):
+            own = function is command and each.kind is not each.VAR_KEYWORD
+            if own or each.kind is each.KEYWORD_ONLY:
+                found[each.name] = each, meanings.get(each.name, "")
+    without = vars(command).get("without", ())
+    kept = [pair for name, pair in found.items() if name not in without]
+    return sorted(kept, key=lambda pair: pair[0].kind is pair[0].KEYWORD_ONLY)
 
 
 def _sections(function: Command) -> dict[str, str]:
@@ -197,7 +194,7 @@ def _kind(annotation: Any, name: str, mark: str) -> dict[str, Any]:
     if Sequence in found:
         (inner,) = get_args(found[Sequence])
         read = _choice(get_args(inner)) if get_origin(inner) is Literal else READERS[inner]
-        return {"type": _several(read, mark), "nargs": "+", "metavar": word}
+        return {"type": partial(_several, read, mark), "nargs": "+", "metavar": word}
     for each, read in READERS.items():
         if each in found:
             return {"type": read, "metavar": word}
@@ -255,14 +252,10 @@ def _pairs(text: str) -> list[tuple[str, Any]]:
     return [(name, int(found) if exact else found)]
 
 
-def _several(read: Callable[[str], Any], mark: str) -> Callable[[str], list[Any]]:
-    """Return a parser of separated values, or of one value where there is no separator."""
-
-    def values(text: str) -> list[Any]:
-        texts = text.split(mark) if mark else [text]
-        return [read(each.strip()) for each in texts if each.strip()]
-
-    return values
+def _several(read: Callable[[str], Any], mark: str, text: str) -> list[Any]:
+    """Parse separated values, or one value where there is no separator."""
+    texts = text.split(mark) if mark else [text]
+    return [read(each.strip()) for each in texts if each.strip()]
 
 
 def _choice(choices: Sequence[str]) -> Callable[[str], str]:

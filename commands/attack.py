@@ -90,7 +90,10 @@ def attack(
     else:
         told = dpcal.Plan.from_json(text_of(plan, "plan must be a readable file"))
     if attack == "replay":
-        return _replay(_optimizer(told), told.n, trials, seed)
+        known: dict[str, Any] = {"fit_intercept": False, "classes": [0, 1]}
+        return _replay(
+            lambda rows: dpcal.run(dpcal.Logistic(*rows, **known), told), told.n, trials, seed
+        )
     if attack == "canaries":
         return _canaries(told, how)
     return _likelihood(told, how | ({} if samples is None else {"samples": samples}), plot)
@@ -104,13 +107,6 @@ def _replay(train: Callable[[Any], Any], n: int, trials: int | None, seed: int |
     lines = [*map(str, found), "no violation found" if holds else "VIOLATIONS FOUND"]
     document = {"holds": holds, "replays": [each.to_dict() for each in found]}
     return Answer(document, "\n".join(lines), 0 if holds else 1)
-
-
-def _optimizer(plan: Plan) -> Callable[[Any], Any]:
-    """Return a run of the plan's optimizer on a logistic regression."""
-    return lambda table: dpcal.run(
-        dpcal.Logistic(*table, fit_intercept=False, classes=[0, 1]), plan
-    )
 
 
 def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:

@@ -46,12 +46,14 @@ def predict(
     scores = known.decision(source.frame(numbers=numbers, columns=list(columns)))
     found = zip(scores.tolist(), known.answers(scores).tolist(), strict=True)
     texts = ["" if math.isnan(score) else str(each) for score, each in found]
-    table = {"prediction": texts}
+    answers = {"prediction": texts}
     if known.labels:
         shares = zip(texts, known.probability(scores).tolist(), strict=True)
-        table[f"probability of {known.labels[1]}"] = [text and f"{p:.6g}" for text, p in shares]
+        answers[f"probability of {known.labels[1]}"] = [text and f"{p:.6g}" for text, p in shares]
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([table, *zip(*table.values(), strict=True)])
+    csv.writer(buffer, lineterminator="\n").writerows(
+        [answers, *zip(*answers.values(), strict=True)]
+    )
     left_out = texts.count("")
     document = {"records": len(texts), "left_out": left_out, "output": str(output or "")}
     if output is None:

@@ -10,15 +10,6 @@ from dpcal.calibrate.runs import Relation
 from dpcal.commands._shared import bar
 from dpcal.commands._signature import Answer
 
-_APART = {
-    None: ("steps_per_epoch", "min_separation"),
-    "poisson": (),
-    "cyclic-poisson": ("groups",),
-    "min-separation": ("min_separation",),
-    "balls-in-bins": ("steps_per_epoch",),
-    "random-allocation": ("steps_per_epoch",),
-}
-
 
 def strategies(
     *,
@@ -27,7 +18,6 @@ def strategies(
     delta: float,
     steps_per_epoch: int | None = None,
     min_separation: int | None = None,
-    groups: int | None = None,
     sampler: Literal[
         "poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation"
     ]
@@ -47,18 +37,15 @@ def strategies(
     delta
         Delta of the target, in (0, 1).
     steps_per_epoch
-        Number of steps in an epoch. A record takes part once an epoch: at the same place of each
-        epoch, or at a random place with balls-in-bins and random-allocation.
+        Number of steps in an epoch: a record takes part once an epoch, at the same place of each.
     min_separation
         Smallest number of steps between two participations of a record.
-    groups
-        With cyclic-poisson: number of groups.
     sampler
-        Sampling of batches (default: a record takes part in at most one step; poisson if you give a
-        sampling probability).
+        Sampling of batches at a sampling probability (default: poisson). Groups, separations and
+        epochs follow from the probability and from the strategy's bands.
     sampling_probability
-        Sampling probability in (0, 1]: expected batch size over the number of records. Groups,
-        separations and epochs that you do not give follow from it and from the strategy's bands.
+        Sampling probability in (0, 1]: expected batch size over the number of records. Without one
+        a record takes part in at most one step, or as the numbers above say.
     neighboring_relation
         Neighboring relation of the claim.
     strategies
@@ -72,20 +59,16 @@ def strategies(
     dpcal strategies --steps 1000 --sampler cyclic-poisson --sampling-probability 0.01 --epsilon 2
         --delta 1e-6 --strategies identity,banded=4,banded=best
     """
-    given = {"steps_per_epoch": steps_per_epoch, "min_separation": min_separation, "groups": groups}
-    apart = {name: value for name, value in given.items() if value is not None}
-    drawn = sampler or (None if sampling_probability is None else "poisson")
-    if len(apart) > 1 or not apart.keys() <= {*_APART[drawn]}:
-        raise ValueError(f"{' and '.join(apart)} must be one number for sampler={drawn!r}.")
-    number = next(iter(apart.values()), None)
+    given = [steps_per_epoch, min_separation, sampling_probability]
+    if sum(each is not None for each in given) > 1:
+        raise ValueError(
+            "steps_per_epoch, min_separation and sampling_probability exclude each other."
+        )
+    if sampler is not None and sampling_probability is None:
+        raise ValueError(f"sampling_probability is needed with sampler={sampler!r}.")
     how: dict[str, Any] = {}
-    if drawn is not None:
-        rate = sampling_probability
-        if rate is None and steps_per_epoch:
-            rate = 1 / steps_per_epoch
-        if rate is None:
-            raise ValueError(f"sampling_probability is needed with sampler={drawn!r}.")
-        batches = dpcal.calibrate.Batches(drawn, rate, number)
+    if sampling_probability is not None:
+        batches = dpcal.calibrate.Batches(sampler or "poisson", sampling_probability)
         how["pricing"] = dpcal.calibrate.SampledBatches(batches)
     elif steps_per_epoch is not None:
         epochs = -(-steps // max(1, steps_per_epoch))

@@ -114,12 +114,6 @@ def reported(result: Any) -> Runs:
     return Runs(by_silo=result.by_silo)
 
 
-def _run_of(run: Result) -> dict[str, Any]:
-    """Return a run as a report holds it."""
-    about = {"seed_given": run.seed_given, "noise": run.noise}
-    return {**released(run), **about, "read_from_data": list(run.read_from_data)}
-
-
 def document_of(
     result: Any,
     *,
@@ -142,7 +136,7 @@ def document_of(
     told = reported(result)
     silos, many = told.by_silo, len(told.by_silo) > 1
     runs = [
-        _run_of(run) | ({"silo": number} if many else {})
+        released(run) | ({"silo": number} if many else {})
         for number, own in enumerate(silos)
         for run in own
     ]
