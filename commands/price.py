@@ -173,7 +173,7 @@ def _profile(
 ) -> str:
     """Draw the privacy profile of a run by accountants, with marks at (epsilon, delta)."""
     how: dict[str, Any] = {"accountants": tuple(names), "neighboring_relation": run.relation}
-    figure = dpcal.plot.profile(run.event(), targets=marks, **how)
+    figure = dpcal.plot.profile(run.event(), marks=marks, **how)
     return drawn(figure, path, "Privacy profile", str(run), run.relation)
 
 

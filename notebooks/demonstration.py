@@ -104,7 +104,7 @@ def demonstrate(output: Path) -> None:
     target = (plan.epsilon, plan.delta)
     figures = {
         "privacy-profile.svg": plot.profile(
-            plan.event, f"epsilon = {plan.epsilon:g}", targets=[target], **RELATION
+            plan.event, f"epsilon = {plan.epsilon:g}", marks=[target], **RELATION
         ),
         "accuracy.svg": accuracy_picture(points, optimum),
     }

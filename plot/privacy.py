@@ -118,7 +118,7 @@ def profile(
     event: DpEvent,
     label: str = "",
     *,
-    targets: Sequence[tuple[float, float]] = (),
+    marks: Sequence[tuple[float, float]] = (),
     accountants: Sequence[str] = tuple(STYLES),
     neighboring_relation: str = "add-or-remove-one",
 ) -> Any:
@@ -130,7 +130,7 @@ def profile(
         A mechanism.
     label
         Written next to the curve, or next to each target in place of its epsilon.
-    targets
+    marks
         Marked pairs (epsilon, delta).
     accountants, neighboring_relation
         As for :func:`bounds`.
@@ -154,9 +154,9 @@ def profile(
     axes.set_yticks([], minor=True)
     how: dict[str, Any] = {"color": BLUE, "va": "top", "fontweight": "bold", "boxed": True}
     how["zorder"] = 5
-    if lines and not targets:
+    if lines and not marks:
         note(axes, label, (lines[0].upper[-1], lines[0].delta[-1]), (0, -5), ha="center", **how)
-    for at, delta in targets:
+    for at, delta in marks:
         axes.plot(at, delta, color=BLUE, **TARGET, zorder=4)
         text = label or f"epsilon = {at_most(at, digits=5)}"
         note(axes, text, (at, delta), (-8, -8), ha="right", **how)
@@ -165,18 +165,18 @@ def profile(
         note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), color=MUTED, **place)
     plain_ticks(axes.xaxis, axes.get_xlim())
     if len(lines) > 1:
-        _legend(axes, lines, targets)
+        _legend(axes, lines, marks)
     text = repr(event)
     caption(figure, f"{text if len(text) <= 300 else text[:297] + '...'} | {relation}")
     return figure
 
 
-def _legend(axes: Any, lines: Sequence[Line], targets: Sequence[tuple[float, float]]) -> None:
+def _legend(axes: Any, lines: Sequence[Line], marks: Sequence[tuple[float, float]]) -> None:
     """Name the line styles of several accountants."""
     from matplotlib.lines import Line2D
 
     named = [(NAMES[line.accountant], STYLES[line.accountant]) for line in lines]
-    named += [("claimed (epsilon, delta)", TARGET)] if targets else []
+    named += [("claimed (epsilon, delta)", TARGET)] if marks else []
     handles = [Line2D([], [], color=INK, **style) for _, style in named]
     legend(axes, handles, [name for name, _ in named], loc="lower left")
 

@@ -23,12 +23,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dpcal._internal import lazy
 from dpcal._internal.files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
+
+_numpy = lazy.Module("numpy")
 
 EXTRAS = ("polars", "matplotlib")
 SEPARATORS = (",", ";", "\t", "|")
@@ -127,7 +128,7 @@ class Source:
     @property
     def records(self) -> Any:
         """Identity of the table for a budget book: the path, or the bytes of a table in memory."""
-        return np.frombuffer(self._text or b"", np.uint8) if self.in_memory else self.path
+        return _numpy.frombuffer(self._text or b"", "uint8") if self.in_memory else self.path
 
     @property
     def _is_parquet(self) -> bool:
