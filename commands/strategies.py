@@ -45,7 +45,7 @@ def strategies(
         epochs follow from the probability and from the strategy's bands.
     sampling_probability
         Sampling probability in (0, 1]: expected batch size over the number of records. Without one
-        a record takes part in at most one step, or as the numbers above say.
+        and without the numbers above, a record takes part in at most one step.
     neighboring_relation
         Neighboring relation of the claim.
     strategies
