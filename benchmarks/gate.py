@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import sweep
-from benchmarks.limits import at_most
+from benchmarks.limits import TooSlow, at_most
 from dpcal.accountants import epsilon as epsilon_of, events, log_delta
 from dpcal.accountants.mechanisms.own import from_pld, from_pmf, from_profile
 
@@ -382,7 +382,7 @@ def timed(answer, seconds, family, index, asked):
         with at_most(seconds):
             found = answer()
         lower, upper, method = found.lower, found.upper, found.method
-    except Exception as error:
+    except (Exception, TooSlow) as error:
         lower = upper = math.nan
         method = f"{type(error).__name__}: {error}"[:120]
     return Answer(family, index, asked, lower, upper, method, time.process_time() - began)

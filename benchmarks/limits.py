@@ -4,12 +4,16 @@ import contextlib
 import signal
 
 
+class TooSlow(BaseException):
+    """A question has taken its seconds; not an ``Exception``, which a package might catch."""
+
+
 @contextlib.contextmanager
 def at_most(seconds):
-    """Raise TimeoutError in the block after so much processor time."""
+    """Raise TooSlow in the block after so much processor time."""
 
     def stop(*_):
-        raise TimeoutError(f"no answer in {seconds:g} s")
+        raise TooSlow(f"no answer in {seconds:g} s")
 
     former = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -408,7 +408,6 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description="Mutants.")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--cover", nargs="*", metavar="TESTS", help="note which test reaches a line")
-    what.add_argument("--list", action="store_true", help="print the mutants")
     what.add_argument("--table", action="store_true", help="print the share that was found")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -422,8 +421,6 @@ def main():
         cover(given.cover or ["--numprocesses", "2", "tests"])
     elif given.table:
         print(table(given.seed))
-    elif given.list:
-        print("\n".join(map(str, chosen(given.count, given.seed))))
     else:
         run(given.count, given.seed, given.most, given.limit, given.processes)
 

@@ -1,6 +1,6 @@
 """Overhead of the privacy boundary: each optimizer's step next to the same answers in plain numpy.
 
-    python -m benchmarks.overhead [--cases CASE ...] [--rounds 5] [--json]
+    python -m benchmarks.overhead [--cases CASE ...] [--rounds 5]
 
 The records have n = 500 and d = 20; the numpy (``benchmarks.plain``) has no plan, no ledger and no
 checks. The result is the CPU time of one more answer: the time of a whole run, less the time of a
@@ -10,7 +10,6 @@ opening is the remaining time of a run (making the oracle, digest, seeds, result
 
 import argparse
 import dataclasses
-import json
 import math
 import os
 import sys
@@ -178,24 +177,14 @@ def timed(case, rounds):
     }
 
 
-def steps(rounds, cases=tuple(CASES)):
-    """Return the result of :func:`timed` for each available optimizer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {case: timed(case, rounds) for case in cases}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
-    parser.add_argument("--json", action="store_true", help="print JSON only")
     options = parser.parse_args()
-    found = steps(options.rounds, options.cases)
-    if options.json:
-        print(json.dumps(found))
-        return
-    for case, row in found.items():
+    warnings.simplefilter("ignore")
+    for case in options.cases:
+        row = timed(case, options.rounds)
         print(
             f"{case:36} {row['answers']:6} answers {row['ours']:9.2f} us, numpy "
             f"{row['numpy']:9.2f} us, ratio {row['ours'] / row['numpy']:.2f}, opening "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.corpus import adapters
+from benchmarks.corpus.rows import event_of
 
 INTERVAL = 1e-4
 EPS_ERROR = 0.01
@@ -22,14 +23,13 @@ class Peer:
     """One accountant of one package; None stands for a quantity that the package does not offer.
 
     ``epsilon(steps, delta)`` returns (lower end or None, upper end); ``noise_multiplier(q, count,
-    epsilon, delta)`` a number; ``deltas(steps, epsilons)`` the deltas at all of them.
+    epsilon, delta)`` a number.
     """
 
     text: str
     package: str
     epsilon: Callable
     noise_multiplier: Callable | None = None
-    deltas: Callable | None = None
 
     @property
     def installed(self):
@@ -61,14 +61,6 @@ def _dpcal_calibrated(q, count, epsilon, delta):
     return noise_multiplier(
         lambda sigma: _dpcal_event([(q, sigma, count)]), epsilon=epsilon, delta=delta
     )
-
-
-def _dpcal_deltas(steps, epsilons):
-    import numpy as np
-
-    from dpcal.accountants import privacy_profile
-
-    return np.exp(privacy_profile(_dpcal_event(steps), epsilons).log_upper)
 
 
 def _values(steps):
@@ -116,49 +108,15 @@ def _google_calibrated(name, q, count, epsilon, delta):
     def event(sigma):
         if sigma <= 0:
             return dp_accounting.NonPrivateDpEvent()
-        return adapters._google_event(_values([(q, sigma, count)]))
+        return event_of(_values([(q, sigma, count)]), dp_accounting)
 
     return dp_accounting.calibrate_dp_mechanism(accountant, event, epsilon, delta)
-
-
-def _google_pld_deltas(steps, epsilons):
-    from dp_accounting.pld import privacy_loss_distribution
-
-    ((q, sigma, count),) = steps
-    loss = privacy_loss_distribution.from_gaussian_mechanism(
-        sigma, sampling_prob=q, value_discretization_interval=INTERVAL
-    )
-    return loss.self_compose(count).get_delta_for_epsilon(epsilons)
-
-
-def _google_rdp_deltas(steps, epsilons):
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant().compose(adapters._google_event(_values(steps)))
-    return [accountant.get_delta(epsilon) for epsilon in epsilons]
-
-
-def _microsoft_accountant(steps, delta):
-    from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
-
-    return PRVAccountant(
-        prvs=[PoissonSubsampledGaussianMechanism(q, sigma) for q, sigma, _ in steps],
-        max_self_compositions=[count for *_, count in steps],
-        eps_error=EPS_ERROR,
-        delta_error=delta / 1000,
-    )
 
 
 def _microsoft_calibrated(q, count, epsilon, delta):
     from prv_accountant.dpsgd import find_noise_multiplier
 
     return find_noise_multiplier(q, count, epsilon, delta, eps_error=EPS_ERROR)
-
-
-def _microsoft_deltas(steps, epsilons):
-    accountant = _microsoft_accountant(steps, 1e-6)
-    counts = [count for *_, count in steps]
-    return [accountant.compute_delta(epsilon, counts)[2] for epsilon in epsilons]
 
 
 def _opacus_calibrated(name, q, count, epsilon, delta):
@@ -169,57 +127,41 @@ def _opacus_calibrated(name, q, count, epsilon, delta):
     )
 
 
-def _autodp_mechanism(steps):
+def _autodp_calibrated(q, count, epsilon, delta):
+    from autodp.calibrator_zoo import eps_delta_calibrator
     from autodp.mechanism_zoo import GaussianMechanism
     from autodp.transformer_zoo import AmplificationBySampling, Composition
 
-    sample = AmplificationBySampling(PoissonSampling=True)
-    sampled = [
-        sample(GaussianMechanism(sigma=sigma), q, improved_bound_flag=True) for q, sigma, _ in steps
-    ]
-    return Composition()(sampled, [count for *_, count in steps])
-
-
-def _autodp_calibrated(q, count, epsilon, delta):
-    from autodp.calibrator_zoo import eps_delta_calibrator
-
-    last = []
+    last, sample = [], AmplificationBySampling(PoissonSampling=True)
 
     def mechanism(sigma):
         last.append(sigma)
-        return _autodp_mechanism([(q, sigma, count)])
+        sampled = sample(GaussianMechanism(sigma=sigma), q, improved_bound_flag=True)
+        return Composition()([sampled], [count])
 
     eps_delta_calibrator()(mechanism, epsilon, delta, [0.5, 10.0])
     return last[-1]
 
 
-def _autodp_deltas(steps, epsilons):
-    mechanism = _autodp_mechanism(steps)
-    return [mechanism.get_approx_delta(epsilon) for epsilon in epsilons]
-
-
 PEERS = {
-    "dpcal": Peer("dpcal", "dpcal", _dpcal, _dpcal_calibrated, _dpcal_deltas),
+    "dpcal": Peer("dpcal", "dpcal", _dpcal, _dpcal_calibrated),
     "pld": Peer(
         f"dp-accounting PLD, interval {INTERVAL:g}",
         "dp_accounting",
         _epsilon_of("dp-accounting", "PLD"),
         partial(_google_calibrated, "PLD"),
-        _google_pld_deltas,
     ),
     "rdp": Peer(
         "dp-accounting RDP",
         "dp_accounting",
         _epsilon_of("dp-accounting", "RDP"),
         partial(_google_calibrated, "RDP"),
-        _google_rdp_deltas,
     ),
     "prv": Peer(
         f"prv-accountant, eps_error {EPS_ERROR:g}",
         "prv_accountant",
         _epsilon_of("prv-accountant", "PRV"),
         _microsoft_calibrated,
-        _microsoft_deltas,
     ),
     "opacus_rdp": Peer(
         "Opacus RDP", "opacus", _epsilon_of("opacus", "RDP"), partial(_opacus_calibrated, "rdp")
@@ -227,9 +169,7 @@ PEERS = {
     "opacus_prv": Peer(
         "Opacus PRV", "opacus", _epsilon_of("opacus", "PRV"), partial(_opacus_calibrated, "prv")
     ),
-    "autodp": Peer(
-        "autodp RDP", "autodp", _epsilon_of("autodp", "RDP"), _autodp_calibrated, _autodp_deltas
-    ),
+    "autodp": Peer("autodp RDP", "autodp", _epsilon_of("autodp", "RDP"), _autodp_calibrated),
     "jax": Peer(
         f"JAX Privacy PLD, interval {INTERVAL:g}", "jax_privacy", _epsilon_of("jax-privacy", "PLD")
     ),

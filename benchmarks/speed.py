@@ -22,7 +22,7 @@ import time
 import warnings
 from pathlib import Path
 
-from benchmarks.limits import at_most
+from benchmarks.limits import TooSlow, at_most
 from benchmarks.peers import PEERS
 
 DELTA = 1e-6
@@ -43,13 +43,11 @@ EPSILONS = {
     "200 distinct steps, 50 times each": ([(q, sigma, 50) for q, sigma in DISTINCT], DELTA),
 }
 NOISE = "sigma for epsilon = 2, q = .013, T = 9000"
-CURVE = "delta at 100 epsilons, q = .013, T = 9000"
 FEWEST_SECONDS = 0.25
 
 TEXT = """\
 Made on {date}. One unit is the time of numpy's complex exponentials of 60 x 60 numbers, {unit} in
-this run. `LogisticRegression.fit` on 30,000 rows of 20 columns takes {fit} times its own loop in
-plain numpy.
+this run.
 
 {rows}
 
@@ -84,7 +82,7 @@ def tried(call, seconds):
     try:
         with at_most(seconds):
             found, answer = timed(call)
-    except TimeoutError:
+    except TooSlow:
         return {"failed": f"over {seconds:g} s"}
     except NotImplementedError:
         return {"failed": "not offered"}
@@ -108,9 +106,6 @@ def child(name, seconds):
         found[text] = tried(lambda s=steps, d=delta: peer.epsilon(s, d)[1], seconds)
     if peer.noise_multiplier:
         found[NOISE] = tried(lambda: peer.noise_multiplier(q, count, 2.0, DELTA), seconds)
-    if peer.deltas:
-        points = np.linspace(0.5, 10.0, 100)
-        found[CURVE] = tried(lambda: np.asarray(peer.deltas([COMMON], points))[50], seconds)
     print(json.dumps(found), file=out)
 
 
@@ -188,34 +183,9 @@ def plans_and_runs():
     return rows
 
 
-def fit():
-    """Return seconds of an estimator's fit on 30,000 rows, and of its loop in plain numpy."""
-    import numpy as np
-    from scipy.special import expit
-
-    from dpcal.estimators import LogisticRegression
-
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((30_000, 20)).clip(-3, 3)
-    y = X @ rng.standard_normal(20) + rng.standard_normal(30_000) > 0
-    model = LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-3, 3), classes=[False, True])
-    fitted = timed(lambda: model.fit(X, y) is None)[0]
-    Z = np.column_stack([X, np.ones(len(X))])
-    norms = np.linalg.norm(Z, axis=1)
-
-    def bare():
-        w = np.zeros(21)
-        for _ in range(model.n_iter_):
-            slopes = expit(Z @ w) - y
-            slopes *= np.minimum(1, 1 / np.maximum(np.abs(slopes) * norms, 1e-12))
-            w -= (Z.T @ slopes + rng.standard_normal(21)) / len(X)
-
-    return fitted, timed(bare)[0]
-
-
 def ours():
     """Print the measurements of this package only, as JSON."""
-    print(json.dumps({"runs": plans_and_runs(), "fit": fit()}))
+    print(json.dumps({"runs": plans_and_runs()}))
 
 
 def python_of(peer):
@@ -283,7 +253,7 @@ def page(found):
     own = found["answers"]["dpcal"]
     others = [name for name in found["answers"] if name != "dpcal"]
     rows = [["", "dpcal", "in numpy's", *(PEERS[name].text for name in others)]]
-    for question in (*EPSILONS, NOISE, CURVE):
+    for question in (*EPSILONS, NOISE):
         mine = own[question]
         cells = [cell(found["answers"][name].get(question), mine) for name in others]
         units = f"{mine['seconds'] / own['numpy']:.3g}"
@@ -293,14 +263,12 @@ def page(found):
     begun += [[name, duration(t), f"{t / first:.2f}"] for name, t in found["starts"].items()]
     run = [["optimizer", "plan and objective", "its price", "opening and first step of a run"]]
     run += [[f"`{name}`", *map(duration, each)] for name, each in found["runs"].items()]
-    fitted, bare = found["fit"]
     return TEXT.format(
         date=found["started"],
         unit=duration(own["numpy"]),
         rows=lines_of(rows),
         starts=lines_of(begun),
         runs=lines_of(run),
-        fit=f"{fitted / bare:.2f}",
     )
 
 

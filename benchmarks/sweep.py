@@ -21,22 +21,28 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
-from benchmarks.limits import at_most
-from dpcal.accountants import characteristic, epsilon as epsilon_of, events, log_delta, renyi
+from benchmarks.limits import TooSlow, at_most
+from dpcal.accountants import (
+    certify,
+    characteristic,
+    epsilon as epsilon_of,
+    events,
+    log_delta,
+    renyi,
+)
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-_BALL_SECONDS = 20
+# Seconds of a proof, after which it is given up.
+_BALL_SECONDS = 5
 # Relative rounding of the checks themselves, in logarithms.
 _ROUNDING = 1e-11
 _ORDERS = np.unique(np.round(np.geomspace(2, 1000, 60))).astype(int)
 _EVENT_RANGE = (60.0, 4000)
-# Most mechanisms of a composition, and nodes times points, for ball arithmetic.
-_BALL_PARTS, _BALL_WORK = 5, 1e6
+# Most mechanisms of a composition for ball arithmetic.
+_BALL_PARTS = 5
 
 
 @dataclass(frozen=True)
@@ -259,48 +265,17 @@ def log_delta_from_above(point, epsilon):
     return value + _ROUNDING * (1 + abs(value) + abs(epsilon))
 
 
-def _log(ball):
-    """Floats below and above the logarithm of a ball."""
-    from flint import ctx
-
-    with ctx.workprec(256):
-        low = float(ball.lower().log().lower()) if ball.lower() > 0 else -math.inf
-        high = float(ball.upper().log().upper()) if ball.upper() > 0 else -math.inf
-    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-
-
 def log_delta_in_balls(point, epsilon):
-    """Bounds on log delta in ball arithmetic, the worst of both directions; None where refused.
-
-    The upper end is infinite where only one direction was affordable.
-    """
-    found = []
+    """Proved bounds on log delta; None where a proof takes long."""
     if len(point.steps) > _BALL_PARTS:
         return None
-    for direction in point.directions:
-        if direction.parts and sum(t * loss.upper for loss, t in direction.parts) <= epsilon:
-            continue
-        with at_most(_BALL_SECONDS):
-            found.append(_direction_in_balls(direction, epsilon))
-    proved = [bounds for bounds in found if bounds is not None]
-    if not proved:
-        return None
-    upper = max(high for _, high in proved) if len(proved) == len(found) else math.inf
-    return max(low for low, _ in proved), upper
-
-
-def _direction_in_balls(direction, epsilon):
-    """Bounds on log delta of one direction in ball arithmetic; None where they take too much."""
-    about = characteristic.log_delta_bounds(direction, epsilon).upper
     try:
-        chosen = choose_contour(direction.parts, epsilon, log_delta=about, width=1e-4)
-        points = sum(lines[0].points for lines in chosen.lines if lines)
-        if (chosen.nodes + 100) * points > _BALL_WORK:
-            return None
-        lower, upper = enclose(chosen, direction.parts, epsilon)
-    except (OutOfReach, TimeoutError):
+        with at_most(_BALL_SECONDS):
+            proof = certify(point.event, epsilon=epsilon)
+    except (TargetUnreachable, TooSlow, UnsupportedEvent):
         return None
-    return _log(lower)[0], _log(upper)[1]
+    low, high = (float(end.ln()) if end else -math.inf for end in (proof.lower, proof.upper))
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 
 
 def problems(point, answer, *, balls=False):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["COMMANDS", "FORMER", "GROUPS", "MOVED", "load"]
+__all__ = ["COMMANDS", "FORMER", "GROUPS", "load"]
 
 GROUPS = {
     "what does a run cost?": {
@@ -43,14 +43,7 @@ GROUPS = {
 }
 COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
-MOVED = {
-    "schedule": "dpcal.calibrate.theorem_at in Python",
-    "corpus": "python -m benchmarks.corpus of a clone",
-    "select": "dpcal.optim.select_point in Python",
-    "plot": "--plot FILE of epsilon, compare, samplers, attack",
-    "demo": "make run in a clone",
-}
-# Former names of options, accepted for one release.
+# Accepted for one release.
 FORMER = {"--max-norm": "--max-grad-norm", "--records": "--n"}
 
 

@@ -1,47 +1,16 @@
-"""Shared parts of commands: types of options, opened tables, pictures, progress."""
+"""Shared parts of commands: types of options, pictures, progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import dpcal
 
-if TYPE_CHECKING:
-    from dpcal.tables import Source
-
-__all__ = ["Accountant", "bar", "check_new", "drawn", "one_or_all", "opened"]
+__all__ = ["Accountant", "bar", "check_new", "drawn", "one_or_all"]
 
 Accountant = Literal["auto", "characteristic", "renyi", "pld", "prv"]
-
-
-def opened(
-    table: Path,
-    missing_values: Collection[str] = (),
-    *,
-    separator: str | None = None,
-    encoding: str | None = None,
-    decimal_comma: bool = False,
-) -> Source:
-    """Open the file of a table.
-
-    Parameters
-    ----------
-    table
-        Text file with a row of column names, also in gzip, or a parquet file.
-    missing_values
-        Texts that stand for a missing cell.
-    separator
-        Separator of cells (default: detected in the file).
-    encoding
-        Encoding of the text (default: UTF-8).
-    decimal_comma
-        Numbers look like 3,14.
-    """
-    how: dict[str, Any] = {"separator": separator, "encoding": encoding}
-    how |= {"decimal_comma": decimal_comma, "missing_values": missing_values}
-    return dpcal.tables.Source(table, **how)
 
 
 def check_new(path: Path, *, force: bool) -> None:

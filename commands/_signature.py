@@ -28,9 +28,10 @@ import inspect
 import re
 import types
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -56,7 +57,7 @@ class Answer:
 
 
 def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Return a decorator for a command whose ``**given`` are keywords of other functions."""
+    """Return a decorator for a command that takes keywords of other functions by ``**given``."""
 
     def decorate(command: Command) -> Command:
         vars(command).update(extended=functions, without=without)
@@ -92,10 +93,10 @@ def called(command: Command, options: Namespace) -> Any:
 
 def _value(value: Any) -> Any:
     """Return the value of an option; for several words, the values of all words."""
-    if isinstance(value, list):
-        parts = [part for word in value for part in word]
-        return dict(parts) if parts and isinstance(value[0], _Pairs) else tuple(parts)
-    return value
+    if not isinstance(value, list):
+        return value
+    parts = [part for word in value for part in word]
+    return dict(parts) if parts and isinstance(parts[0], tuple) else tuple(parts)
 
 
 class _Names(dict[str, Any]):
@@ -112,44 +113,44 @@ def _own(function: Command) -> list[inspect.Parameter]:
     return [*signature.parameters.values()]
 
 
-def _parameters(command: Command) -> Iterator[tuple[inspect.Parameter, str]]:
-    """Yield arguments, the keywords of extended functions, and a command's own keywords.
+def _parameters(command: Command) -> list[tuple[inspect.Parameter, str]]:
+    """Return arguments, then keywords of extended functions and a command's own, with their texts.
 
-    Each parameter comes with its text in the docstring. A command's own keyword hides an extended
-    function's keyword of the same name.
+    A command's own keyword takes the place of an extended function's keyword of the same name.
     """
-    own = {each.name: each for each in _own(command) if each.kind is not each.VAR_KEYWORD}
-    meanings = _meanings(command)
-    arguments = [name for name, each in own.items() if each.kind is not each.KEYWORD_ONLY]
-    for name in arguments:
-        yield own.pop(name), meanings.get(name, "")
-    hidden = {*arguments, *own, *vars(command).get("without", ())}
-    for function in vars(command).get("extended", ()):
-        of_others = _meanings(function)
-        for parameter in _own(function):
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in hidden:
-                yield parameter, of_others.get(parameter.name, "")
-    for name, parameter in own.items():
-        yield parameter, meanings.get(name, "")
+    found = {}
+    for function in (*vars(command).get("extended", ()), command):
+        meanings = _meanings(function)
+        for each in _own(function):
+            own = function is command and each.kind is not each.VAR_KEYWORD
+            if own or each.kind is each.KEYWORD_ONLY:
+                found[each.name] = each, meanings.get(each.name, "")
+    without = vars(command).get("without", ())
+    kept = [pair for name, pair in found.items() if name not in without]
+    return sorted(kept, key=lambda pair: pair[0].kind is pair[0].KEYWORD_ONLY)
+
+
+def _sections(function: Command) -> dict[str, str]:
+    """Return the parts of a docstring in NumPy's format by their names; the first has none."""
+    first, *others = re.split(r"\n\n(\w+)\n-+\n", inspect.getdoc(function) or "")
+    return {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
 
 
 def summary_of(command: Command) -> str:
     """Return the docstring of a command down to its parameters."""
-    return re.split(r"\n\n\w+\n-+\n", inspect.getdoc(command) or "")[0].replace("``", "")
+    return _sections(command)[""].replace("``", "")
 
 
 def examples_of(command: Command) -> tuple[str, ...]:
     """Return the examples of a command's docstring, as a shell takes them."""
-    part = (inspect.getdoc(command) or "").partition("\nExamples\n--------\n")[2]
+    part = _sections(command).get("Examples", "")
     return tuple(" ".join(each.split()) for each in re.split(r"\n(?=\S)", part) if each.strip())
 
 
 def _meanings(function: Command) -> dict[str, str]:
     """Return the text of each parameter of a docstring in NumPy's format."""
-    _, _, part = (inspect.getdoc(function) or "").partition("\nParameters\n----------\n")
-    part = re.split(r"\n\n\w+\n-+\n", part)[0]
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=\S)", part):
+    for entry in re.split(r"\n(?=\S)", _sections(function).get("Parameters", "")):
         names, _, text = entry.partition("\n")
         words = " ".join(text.split()).replace("``", "").replace("%", "%%")
         words = re.sub(r":\w+:`~?(?:dpcal\.)?([^`]*)`", r"\1", words).rstrip(".")
@@ -193,7 +194,7 @@ def _kind(annotation: Any, name: str, mark: str) -> dict[str, Any]:
     if Sequence in found:
         (inner,) = get_args(found[Sequence])
         read = _choice(get_args(inner)) if get_origin(inner) is Literal else READERS[inner]
-        return {"type": _several(read, mark), "nargs": "+", "metavar": word}
+        return {"type": partial(_several, read, mark), "nargs": "+", "metavar": word}
     for each, read in READERS.items():
         if each in found:
             return {"type": read, "metavar": word}
@@ -238,11 +239,7 @@ def _exact(text: str) -> Fraction:
     return Fraction(text) if size else Fraction(0)
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """Names with values."""
-
-
-def _pairs(text: str) -> _Pairs:
+def _pairs(text: str) -> list[tuple[str, Any]]:
     """Parse ``NAME=VALUE``; a value that is not a number is a text."""
     name, mark, value = text.partition("=")
     if not mark or not name:
@@ -250,19 +247,15 @@ def _pairs(text: str) -> _Pairs:
     try:
         found = float(value)
     except ValueError:
-        return _Pairs([(name, value)])
+        return [(name, value)]
     exact = found.is_integer() and abs(found) < 1e15
-    return _Pairs([(name, int(found) if exact else found)])
+    return [(name, int(found) if exact else found)]
 
 
-def _several(read: Callable[[str], Any], mark: str) -> Callable[[str], list[Any]]:
-    """Return a parser of separated values, or of one value where there is no separator."""
-
-    def values(text: str) -> list[Any]:
-        texts = text.split(mark) if mark else [text]
-        return [read(each.strip()) for each in texts if each.strip()]
-
-    return values
+def _several(read: Callable[[str], Any], mark: str, text: str) -> list[Any]:
+    """Parse separated values, or one value where there is no separator."""
+    texts = text.split(mark) if mark else [text]
+    return [read(each.strip()) for each in texts if each.strip()]
 
 
 def _choice(choices: Sequence[str]) -> Callable[[str], str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
 _FEATURES = 5
+_OF_ONE = {"plot": "likelihood", "samples": "likelihood", "run": "replay", "trials": "replay"}
 
 
 @extends(SampledRun)
@@ -73,14 +74,10 @@ def attack(
     dpcal attack likelihood --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     dpcal attack canaries --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     """
-    of_one: dict[str, dict[str, Any]] = {
-        "likelihood": {"plot": plot, "samples": samples},
-        "replay": {"run": run, "trials": trials},
-    }
-    for kind, given in of_one.items():
-        for name, value in given.items():
-            if value is not None and attack != kind:
-                raise ValueError(f"{name} is for {kind}, got it with {attack}.")
+    given = {"plot": plot, "samples": samples, "run": run, "trials": trials}
+    for name, kind in _OF_ONE.items():
+        if given[name] is not None and attack != kind:
+            raise ValueError(f"{name} is for {kind}, got it with {attack}.")
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
     if run is not None:
         return _replay(_function(run), validate.count(n=sizes["n"]), trials, seed)
@@ -93,7 +90,10 @@ def attack(
     else:
         told = dpcal.Plan.from_json(text_of(plan, "plan must be a readable file"))
     if attack == "replay":
-        return _replay(_optimizer(told), told.n, trials, seed)
+        known: dict[str, Any] = {"fit_intercept": False, "classes": [0, 1]}
+        return _replay(
+            lambda rows: dpcal.run(dpcal.Logistic(*rows, **known), told), told.n, trials, seed
+        )
     if attack == "canaries":
         return _canaries(told, how)
     return _likelihood(told, how | ({} if samples is None else {"samples": samples}), plot)
@@ -109,20 +109,11 @@ def _replay(train: Callable[[Any], Any], n: int, trials: int | None, seed: int |
     return Answer(document, "\n".join(lines), 0 if holds else 1)
 
 
-def _optimizer(plan: Plan) -> Callable[[Any], Any]:
-    """Return a run of the plan's optimizer on a logistic regression."""
-    return lambda table: dpcal.run(
-        dpcal.Logistic(*table, fit_intercept=False, classes=[0, 1]), plan
-    )
-
-
 def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
     found, expected = dpcal.optim.attacks.plant(plan, **how)
-    power = (
-        f"of a run that leaks all that it may, such an attack shows about epsilon "
-        f"{expected.epsilon:.4g}, mu {expected.mu:.4g}"
-    )
-    return _judged(found, f"{found}\n{power}", expected=expected.to_dict())
+    power = f"epsilon {expected.epsilon:.4g}, mu {expected.mu:.4g}"
+    text = f"{found}\nof a run that leaks all that it may, such an attack shows about {power}"
+    return _judged(found, text, expected=expected.to_dict())
 
 
 def _likelihood(plan: Plan, how: dict[str, Any], plot: Path | None) -> Answer:
@@ -153,5 +144,4 @@ def _function(place: str) -> Callable[[Any], Any]:
     function: Any = runpy.run_path(path).get(name)
     if not callable(function):
         raise ValueError(f"run must name a function in {path!r}, got {name!r}.")
-    found: Callable[[Any], Any] = function
-    return found
+    return lambda table: function(table)

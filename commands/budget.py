@@ -67,29 +67,32 @@ def budget(
     return Answer(opened.to_dict(), _text(opened))
 
 
+_FEWER_ROWS = (
+    "         runs about fewer rows are charged for that many rows, and do not count them:",
+    "         the claim is about persons with at most that many rows in the table",
+)
+
+
 def _text(book: Any) -> str:
     """Return the text on past runs, their cost and the remaining budget."""
     runs, delta = book.runs, book.delta
-    charged = len(runs)
     lines = [
         f"budget book {book.path}: {book.neighboring_relation or 'the relation of its first run'}, "
         f"composition {book.composition}",
         f"unit     {unit_of(book.group_size)}",
-        *_mixed(book),
+        *(_FEWER_ROWS if len({run.plan.group_size for run in runs}) > 1 else ()),
         f"total    epsilon {book.epsilon:g} at delta {delta:g}",
-        f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {charged} "
-        f"run{'' if charged == 1 else 's'} together (not a sum)",
+        f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {len(runs)} "
+        f"run{'s' * (len(runs) != 1)} together (not a sum)",
     ]
-    if charged:
+    if runs:
         lines.append(f"         if a run was chosen after a look at results: {_whatever(book)}")
     lines.append(
         f"left     one more run of epsilon up to {at_least(book.left(), digits=4)} at delta "
         f"{delta:g}, if its noise is Gaussian"
     )
-    lines += [
-        f"former   epsilon {old[1]:g} at delta {old[2]:g}, since {old[0]}"
-        for old in book.totals[:-1]
-    ]
+    for since, former, at in book.totals[:-1]:
+        lines.append(f"former   epsilon {former:g} at delta {at:g}, since {since}")
     lines += [f"records  {name}, since {added}" for name, added in book.records]
     table = [("run", "started", "label", "alone", "delta", "rows", "state")]
     for run in runs:
@@ -99,16 +102,6 @@ def _text(book: Any) -> str:
     lines += ["", *columns(table)] if runs else []
     lines += ["", *book.unfinished()] if book.unfinished() else []
     return "\n".join(lines)
-
-
-def _mixed(book: Any) -> list[str]:
-    """Return the lines on runs that do not limit rows per person, where other runs do."""
-    if len({run.plan.group_size for run in book.runs}) < 2:
-        return []
-    return [
-        "         runs about fewer rows are charged for that many rows, and do not count them:",
-        "         the claim is about persons with at most that many rows in the table",
-    ]
 
 
 def _whatever(book: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +51,25 @@ def calibrate(
     targets = [dict[str, Any](epsilon=target, delta=at) for target in epsilon for at in delta]
     if gradients is not None:
         return _side_by_side(gradients, targets, output=output, **run)
-    told = SampledRun(**run)
+    told, plan = SampledRun(**run), None
     if output is not None:
-        if len(targets) > 1 or told.n is None or told.noise_multiplier is not None:
-            raise ValueError(
-                "output is for the plan of one run: it needs n and batch_size, one epsilon and one "
-                "delta, and no noise_multiplier."
-            )
+        if len(targets) > 1:
+            raise ValueError("output is for the plan of one epsilon and one delta.")
         plan = told.plan(max_norm=max_grad_norm, accountant=accountant, **targets[0])
-        return _written(plan, output)
     name, documents, texts = told.left_out, [], []
     for target in targets:
         solved, at = told.solved(**target, accountant=accountant), target["delta"]
+        if plan is not None:
+            solved = replace(told, noise_multiplier=plan.query("gradient").noise_multiplier)
         price = solved.epsilon(delta=at, accountant=accountant)
         solution = getattr(solved, name)
         document = {name: solution, "delta": at, "epsilon": price.to_dict()}
         documents.append({**document, "mechanism": solved.to_dict()})
         texts.append(f"{name} = {solution!r}\n{answer('epsilon', price, f'delta = {at:g}')}")
+    if output is not None and plan is not None:
+        dpcal.report.replace_file(output, (plan.to_json() + "\n").encode())
+        documents[0]["plan"] = plan.to_dict()
+        texts.append(f"plan written to {output}")
     return Answer(one_or_all("solutions", documents), "\n".join(texts))
 
 
@@ -89,17 +92,3 @@ def _side_by_side(
     how: dict[str, Any] = {"neighboring_relation": neighboring_relation or "add-or-remove-one"}
     table = dpcal.calibrate.compare_batches(n=n, gradients=gradients, **targets[0], **how)
     return Answer(table.to_dict(), str(table))
-
-
-def _written(plan: dpcal.Plan, output: Path) -> Answer:
-    """Write a plan to a file, and return it."""
-    price = plan.price()
-    query = plan.query("gradient")
-    batches = f"{query.sampler} batches of {plan.parameters['batch_size']} of {plan.n} records"
-    text = (
-        f"noise_multiplier = {query.noise_multiplier!r} for {query.count} steps on {batches}\n"
-        f"{answer('epsilon', price, f'delta = {plan.delta:g}')}\nplan written to {output}"
-    )
-    dpcal.report.replace_file(output, (plan.to_json() + "\n").encode())
-    document = {"noise_multiplier": query.noise_multiplier, "delta": plan.delta}
-    return Answer({**document, "epsilon": price.to_dict(), "plan": plan.to_dict()}, text)

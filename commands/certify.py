@@ -7,7 +7,8 @@ written next to it, and ``report.json`` holds its checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -70,10 +71,10 @@ def certify(
     """
     if report is not None:
         given = {"epsilon": epsilon, "delta": delta, "output": output, "method": method}
-        for name, value in given.items():
+        for name, value in {**given, "width": width}.items():
             if value is not None:
                 raise ValueError(f"{name} is for a run given by options: a report has its own.")
-        return _of_report(report, width)
+        return _of_report(report)
     if (epsilon is None) == (delta is None):
         raise ValueError("epsilon and delta: exactly one must be given.")
     told = SampledRun(**run)
@@ -90,8 +91,7 @@ def certify(
     if output is not None:
         for place, document in enumerate(documents, start=1):
             stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
-            path = output.with_stem(stem)
-            dpcal.report.replace_file(path, (dump(document) + "\n").encode())
+            _write(output.with_stem(stem), document)
     return Answer(one_or_all("certificates", documents), "\n\n".join(texts))
 
 
@@ -105,30 +105,35 @@ def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any
     }
 
 
-def _of_report(path: Path, width: float | None) -> Answer:
+def _of_report(path: Path) -> Answer:
     """Prove delta at each claimed epsilon of a report; the exit status is 1 if a claim is wrong."""
     document = dpcal.report.read(path)
     folder = path if path.is_dir() else path.absolute().parent
     problems = dpcal.report.file_problems(folder, document)
     if problems:
         raise ValueError(f"report must hold its files as they were written, got {problems[0]}.")
-    claims = dpcal.report.claims_of(document)
-    rows = {name: _proved(document, name, runs, width) for name, runs in claims.items()}
+    rows, lines = {}, []
+    for name, runs in dpcal.report.claims_of(document).items():
+        file = _FILES.get(name, "certificate.json")
+        rows[name] = row = _proved(document, name, runs)
+        proof = row["proof"]
+        lines.append(
+            f"{name}: epsilon {row['epsilon']:.9f} at delta {row['delta']:g}, {row['verdict']}: "
+            f"delta there is in [{float(proof['lower']):.10g}, {float(proof['upper']):.10g}], "
+            f"by {file}"
+        )
     for name, row in rows.items():
-        file = folder / _FILES.get(name, "certificate.json")
-        dpcal.report.replace_file(file, (dump(row["proof"]) + "\n").encode())
+        _write(folder / _FILES.get(name, "certificate.json"), row["proof"])
     dpcal.report.bind(folder)
-    lines = [
-        f"{name}: epsilon {row['epsilon']:.9f} at delta {row['delta']:g}, "
-        f"{row['verdict']}: delta there is in [{float(row['proof']['lower']):.10g}, "
-        f"{float(row['proof']['upper']):.10g}], by {_FILES.get(name, 'certificate.json')}"
-        for name, row in rows.items()
-    ]
     proved = all(row["verdict"] == "proved" for row in rows.values())
     return Answer(rows, "\n".join(lines), 0 if proved else 1)
 
 
-def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[str, Any]:
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    dpcal.report.replace_file(path, (dump(document) + "\n").encode())
+
+
+def _proved(document: Any, name: str, runs: Any) -> dict[str, Any]:
     """Return a claim of a report, its certificate and the verdict.
 
     A computed epsilon is a point at which delta is reached, to the last digits. Where bounds that
@@ -139,7 +144,7 @@ def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[st
     event, relation = dpcal.report.event_of(runs)
     targets = [float(run["plan"]["epsilon"]) for run in runs] if len(runs) == 1 else []
     for value in (epsilon, *(target for target in targets if target > epsilon)):
-        certificate = _narrow(event, relation, value, width)
+        certificate = _narrow(event, relation, value)
         verdict = "proved" if float(certificate.upper) <= delta * (1 + _ROUNDING) else "open"
         if float(certificate.lower) > delta * (1 + _ROUNDING):
             verdict = "DOES NOT HOLD"
@@ -151,15 +156,12 @@ def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[st
     return {"epsilon": value, "delta": delta, "verdict": verdict, "proof": proof}
 
 
-def _narrow(event: Any, relation: str, epsilon: float, width: float | None) -> Certificate:
-    """Return a certificate of delta of the requested width, or as narrow as possible."""
+def _narrow(event: Any, relation: str, epsilon: float) -> Certificate:
+    """Return a certificate of delta that is as narrow as possible."""
     how: dict[str, Any] = {"epsilon": epsilon, "neighboring_relation": relation}
-    try:
-        return dpcal.accountants.certify(event, width=_NARROW if width is None else width, **how)
-    except TargetUnreachable:
-        if width is not None:
-            raise
-        return dpcal.accountants.certify(event, **how)
+    with suppress(TargetUnreachable):
+        return dpcal.accountants.certify(event, width=_NARROW, **how)
+    return dpcal.accountants.certify(event, **how)
 
 
 def check(certificate: Path, *, delta: float | None = None) -> Answer:
@@ -186,45 +188,35 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     text = text_of(certificate, "certificate must be a readable file", encoding=None)
     try:
         proved = dpcal.accountants.verify_certificate(text)
+        about = {name: told for name, told in json.loads(text).items() if name == "about"}
+        if about and not _says(about["about"], proved):
+            raise CertificateRejected("its sentence differs from the proved claim")
     except CertificateRejected as error:
-        return _refused(str(error))
-    about = json.loads(text).get("about")
-    if about is not None and not _says(about, proved):
-        return _refused("its sentence differs from the proved claim")
-    document = {**proved.to_dict(), **({} if about is None else {"about": about})}
-    return Answer({"holds": True, "certificate": document}, f"holds: {_text(proved)}")
+        return Answer({"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}", 1)
+    document = {"holds": True, "certificate": {**proved.to_dict(), **about}}
+    return Answer(document, f"holds: {_text(proved)}")
 
 
 def _worth(checkpoint: Path, delta: float) -> Answer:
     """Return the epsilon of a file of torch.save, which is a ZIP file."""
     found = dpcal.adapters.opacus.check(checkpoint, delta=delta)
     document = {"steps": found.steps, "delta": delta, "epsilon_if_shuffled": found.shuffled}
-    return Answer(
-        {**document, "epsilon_if_poisson": found.poisson.upper}, "\n".join(found.sentences)
-    )
-
-
-def _refused(reason: str) -> Answer:
-    return Answer({"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}", 1)
+    document["epsilon_if_poisson"] = found.poisson.upper
+    return Answer(document, "\n".join(found.sentences))
 
 
 def _says(about: Any, certificate: Certificate) -> bool:
     """Return whether the sentence of a certificate states its proved bounds, for its runs."""
-    if not isinstance(about, dict):
-        return False
-    sentence, claim = str(about.get("sentence")), f"{_claim(certificate)}, for "
-    if not {"run", "runs"} & {*about}:
-        # Certificates of former versions hold no run to check.
-        return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
+    claim = f"{_claim(certificate)}, for "
     try:
         if "runs" in about:
             event, relation = dpcal.report.event_of(about["runs"])
-            stated = sentence.startswith(claim)
+            stated = about["sentence"].startswith(claim)
         else:
             told = run_of_values(about["run"])
-            event, subject = told.certified()
-            relation, stated = told.relation, sentence == f"{claim}{subject}."
-    except (ArithmeticError, KeyError, TypeError, ValueError, UnsupportedEvent):
+            (event, subject), relation = told.certified(), told.relation
+            stated = about["sentence"] == f"{claim}{subject}."
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UnsupportedEvent):
         return False
     return stated and certificate.covers(event) and relation == certificate.neighboring_relation
 
@@ -236,19 +228,18 @@ def _point(certificate: Certificate) -> str:
     return f"delta = {certificate.delta:g}"
 
 
-def _claim(certificate: Certificate, both_sides: bool = False) -> str:
-    """Return the claim in words; former versions always named both sides."""
+def _claim(certificate: Certificate) -> str:
+    """Return the claim in words."""
     lower, upper = str(certificate.lower), str(certificate.upper)
     if certificate.delta is not None:
         # Bounds on epsilon are doubles, with up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
     # A run bounded through a dominating run has lower bound 0.
-    least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
+    least = f"at least {lower} and " if certificate.lower > 0 else ""
     return (
-        f"{certificate.quantity} is {least}at most {upper} "
-        f"at {_point(certificate)} for data sets that are neighbors under "
-        f"{certificate.neighboring_relation}"
+        f"{certificate.quantity} is {least}at most {upper} at {_point(certificate)} for data sets "
+        f"that are neighbors under {certificate.neighboring_relation}"
     )
 
 
@@ -256,14 +247,13 @@ def _text(certificate: Certificate) -> str:
     """Return the text of the bounds and their proofs."""
     lines = [
         f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at "
-        f"{_point(certificate)}, "
-        f"neighboring relation {certificate.neighboring_relation}"
+        f"{_point(certificate)}, neighboring relation {certificate.neighboring_relation}"
     ]
-    for proof in certificate.proofs:
-        for item in proof.directions:
-            lines.append(
-                f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, "
-                f"{item.upper}], by {item.method}"
-            )
+    lines += [
+        f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, {item.upper}], "
+        f"by {item.method}"
+        for proof in certificate.proofs
+        for item in proof.directions
+    ]
     lines += [f"{item.event!r}, {item.count} times" for item in certificate.mechanisms]
     return "\n".join(lines)

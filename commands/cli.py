@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import dpcal
-from dpcal.commands import COMMANDS, FORMER, GROUPS, MOVED, load
+from dpcal.commands import COMMANDS, FORMER, GROUPS, load
 from dpcal.commands._signature import add_options, called, examples_of, summary_of
 from dpcal.errors import DpcalError, reason_of
 from dpcal.report.output import dump
@@ -145,7 +145,7 @@ def _named(words: list[str]) -> str | None:
         case ["--version" | "-V"]:
             print(f"dpcal {dpcal.__version__}")
         case [name, *_] if not name.startswith("-"):
-            meant = [MOVED[name]] if name in MOVED else difflib.get_close_matches(name, COMMANDS)
+            meant = difflib.get_close_matches(name, COMMANDS)
             told = f"; did you mean {meant[0]}?" if meant else " (see dpcal --help)."
             raise ValueError(f"there is no command {name!r}{told}")
         case _:

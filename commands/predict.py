@@ -6,17 +6,15 @@ import csv
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dpcal
-from dpcal.commands._shared import check_new, opened
+from dpcal.commands._shared import check_new
 from dpcal.commands._signature import Answer, extends
-
-if TYPE_CHECKING:
-    from dpcal.tables import Model
+from dpcal.tables.reading import Source
 
 
-@extends(opened)
+@extends(Source, without=("missing_values",))
 def predict(
     model: Path, table: Path, *, output: Path | None = None, force: bool = False, **how: Any
 ) -> Answer:
@@ -41,33 +39,27 @@ def predict(
     if output is not None:
         check_new(output, force=force)
     known = dpcal.load_model(model)
-    source = opened(table, known.schema.missing_values, **how)
+    source = Source(table, missing_values=known.schema.missing_values, **how)
     columns = {each.name: each.type for each in known.coding.columns}
     source.check_columns(columns)
     numbers = [name for name, kind in columns.items() if kind == "number"]
-    rows = _answers(known, source.frame(numbers=numbers, columns=list(columns)))
+    scores = known.decision(source.frame(numbers=numbers, columns=list(columns)))
+    found = zip(scores.tolist(), known.answers(scores).tolist(), strict=True)
+    texts = ["" if math.isnan(score) else str(each) for score, each in found]
+    answers = {"prediction": texts}
+    if known.labels:
+        shares = zip(texts, known.probability(scores).tolist(), strict=True)
+        answers[f"probability of {known.labels[1]}"] = [text and f"{p:.6g}" for text, p in shares]
     buffer = io.StringIO()
-    names = ["prediction", *([f"probability of {known.labels[1]}"] if known.labels else [])]
-    csv.writer(buffer, lineterminator="\n").writerows([names, *rows])
-    left_out = sum(not row[0] for row in rows)
-    document = {"records": len(rows), "left_out": left_out, "output": str(output or "")}
+    csv.writer(buffer, lineterminator="\n").writerows(
+        [answers, *zip(*answers.values(), strict=True)]
+    )
+    left_out = texts.count("")
+    document = {"records": len(texts), "left_out": left_out, "output": str(output or "")}
     if output is None:
         return Answer(document, buffer.getvalue().rstrip("\n"))
     dpcal.report.replace_file(output, buffer.getvalue().encode())
-    lines = [f"{len(rows)} record{'s' * (len(rows) != 1)} answered, written to {output}"]
+    lines = [f"{len(texts)} record{'s' * (len(texts) != 1)} answered, written to {output}"]
     if left_out:
         lines.append(f"{left_out} of them without an answer, for the schema leaves them out")
     return Answer(document, "\n".join(lines))
-
-
-def _answers(model: Model, frame: Any) -> list[tuple[str, ...]]:
-    """Return the row of each record; the texts are empty where the schema leaves a record out."""
-    scores = model.decision(frame)
-    found = model.answers(scores).tolist()
-    if not model.labels:
-        return [("",) if math.isnan(value) else (repr(value),) for value in found]
-    shares = model.probability(scores).tolist()
-    return [
-        ("", "") if label is None else (label, f"{share:.6g}")
-        for label, share in zip(found, shares, strict=True)
-    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,10 @@ from dpcal.calibrate.runs import (
     RUN_SAMPLERS,
     SampledRun,
     Sampler,
-    check_target,
     compare_samplers,
 )
 from dpcal.commands._shared import Accountant, drawn, one_or_all
-from dpcal.commands._signature import Answer, extends
+from dpcal.commands._signature import Answer, extends, taken
 from dpcal.errors import DisagreementWarning, UnsupportedEvent
 from dpcal.report.output import answer, at_most, interval
 
@@ -35,22 +33,17 @@ _validate = lazy.Module("dpcal._internal.validate")
 _DIGITS, _FEW_DIGITS = 6, 4
 
 
-@extends(SampledRun)
-def epsilon(
+def _how(
+    run: SampledRun,
     *,
-    delta: Sequence[float],
     accountant: Accountant = "auto",
     cross_check: bool = False,
     settings: Mapping[str, Any] | None = None,
-    plot: Path | None = None,
-    **run: Any,
-) -> Answer:
-    """Bound epsilon of a run at one or more deltas.
+) -> dict[str, Any]:
+    """Return the keywords of an accountant.
 
     Parameters
     ----------
-    delta
-        Deltas in (0, 1), one or more; also 0, for pure privacy, where a largest loss is known.
     accountant
         Accountant that computes the bounds.
     cross_check
@@ -58,6 +51,21 @@ def epsilon(
     settings
         Accuracy of other packages: interval and tail_mass of pld, also where pld is the check;
         eps_error and delta_error of prv.
+    """
+    for name, value in (settings or {}).items():
+        _validate.positive(**{name: value})
+    how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
+    return {"neighboring_relation": run.relation, **how}
+
+
+@extends(SampledRun, _how)
+def epsilon(*, delta: Sequence[float], plot: Path | None = None, **run: Any) -> Answer:
+    """Bound epsilon of a run at one or more deltas.
+
+    Parameters
+    ----------
+    delta
+        Deltas in (0, 1), one or more; also 0, for pure privacy, where a largest loss is known.
     plot
         Picture file (.png or .svg) of the privacy profile, with a mark at each delta.
 
@@ -67,88 +75,64 @@ def epsilon(
     dpcal epsilon --n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --sampler
         without-replacement --delta 1e-5 1e-6
     """
-    told = SampledRun(**run)
-    event, how = told.event(), _how(told, accountant, cross_check, settings)
-    found = [(at, dpcal.epsilon(event, delta=at, **how)) for at in delta]
-    answers = [{"delta": at, "epsilon": bound.to_dict()} for at, bound in found]
-    texts = [answer("epsilon", bound, f"delta = {at:g}") for at, bound in found]
-    if plot is not None:
-        marks = [(bound.upper, at) for at, bound in found]
-        texts.append(_profile(plot, told, ("characteristic",), marks))
-    return _answered(told, answers, texts)
+    return _bounds("epsilon", "delta", delta, run, plot)
 
 
-@extends(SampledRun)
-def delta(
-    *,
-    epsilon: Sequence[float],
-    accountant: Accountant = "auto",
-    cross_check: bool = False,
-    settings: Mapping[str, Any] | None = None,
-    **run: Any,
-) -> Answer:
+@extends(SampledRun, _how)
+def delta(*, epsilon: Sequence[float], **run: Any) -> Answer:
     """Bound delta of a run at one or more epsilons.
 
     Parameters
     ----------
     epsilon
         Epsilons >= 0, one or more.
-    accountant
-        Accountant that computes the bounds.
-    cross_check
-        Check with a second accountant, and fail with status 2 if the intervals do not meet.
-    settings
-        Accuracy of other packages, as for 'dpcal epsilon'.
 
     Examples
     --------
     dpcal delta --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8
     dpcal delta --sampling-probability 1 --steps 1 --noise-multiplier 2 --epsilon 0 1 --json
     """
+    return _bounds("delta", "epsilon", epsilon, run)
+
+
+def _bounds(
+    name: str, given: str, values: Sequence[float], run: dict[str, Any], plot: Path | None = None
+) -> Answer:
+    """Return bounds on epsilon at each delta, or on delta at each epsilon."""
+    asked = taken(_how, run)
     told = SampledRun(**run)
-    event, how = told.event(), _how(told, accountant, cross_check, settings)
-    answers, texts = [], []
-    for at in epsilon:
-        found = dpcal.delta(event, epsilon=at, **how)
-        answers.append({"epsilon": at, "delta": found.to_dict(), **_log_delta(event, at, how)})
-        texts.append(answer("delta", found, f"epsilon = {at:g}"))
-    return _answered(told, answers, texts)
-
-
-def _how(
-    run: SampledRun, accountant: str, cross_check: bool, settings: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Return the keywords of an accountant."""
-    for name, value in (settings or {}).items():
-        _validate.positive(**{name: value})
-    how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
-    return {"neighboring_relation": run.relation, **how}
+    event, how = told.event(), _how(told, **asked)
+    found = [(at, getattr(dpcal, name)(event, **{given: at}, **how)) for at in values]
+    documents = [{given: at, name: bound.to_dict()} for at, bound in found]
+    if name == "delta":
+        for document in documents:
+            document |= _log_delta(event, document[given], how)
+    texts = [answer(name, bound, f"{given} = {at:g}") for at, bound in found]
+    if plot is not None:
+        marks = [(bound.upper, at) for at, bound in found]
+        texts.append(_profile(plot, told, ("characteristic",), marks))
+    whole = {"mechanism": told.to_dict(), **one_or_all("answers", documents)}
+    return Answer(whole, "\n".join(texts))
 
 
 def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
-    """Return the logarithm of delta, if it is known: it keeps the digits of a small delta."""
+    """Return the logarithm of delta, which keeps digits; a bound on a whole run has none."""
     try:
         found = dpcal.accountants.log_delta(event, epsilon=epsilon, **how)
     except UnsupportedEvent:
-        return {}  # a bound on the run as a whole has no logarithm
+        return {}
     return {"log_delta": found.to_dict()}
-
-
-def _answered(run: SampledRun, answers: list[dict[str, Any]], texts: list[str]) -> Answer:
-    document = {"mechanism": run.to_dict(), **one_or_all("answers", answers)}
-    return Answer(document, "\n".join(texts))
 
 
 @extends(SampledRun)
 def compare(
     *,
     delta: Sequence[float],
-    epsilon: Sequence[float] | None = None,
     accountants: Sequence[Accountant] = ("characteristic", "renyi", "pld", "prv"),
     plot: Path | None = None,
     **run: Any,
 ) -> Answer:
-    """Compare accountants on epsilon of a run, or on the noise for a target.
+    """Compare accountants on epsilon of a run.
 
     The exit status is 1 if two intervals contradict each other.
 
@@ -156,8 +140,6 @@ def compare(
     ----------
     delta
         Deltas in (0, 1), one or more.
-    epsilon
-        Targets >= 0, in place of a noise multiplier.
     accountants
         Accountants, separated by commas (default: characteristic,renyi,pld,prv).
     plot
@@ -167,55 +149,31 @@ def compare(
     --------
     dpcal compare --sampling-probability 512/60000 --noise-multiplier 1 --steps 10000 --delta 1e-6
         --accountants characteristic,renyi
-    dpcal compare --n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 --accountants
-        characteristic,renyi
+    dpcal compare --n 60000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5 1e-6
+        --accountants characteristic,renyi
     """
     told = SampledRun(**run)
     if not accountants:
         raise ValueError("accountants must be one or more, got none.")
-    check_target(told, epsilon)
-    tables = [
-        _compared(told, target, at, accountants) for target in epsilon or (None,) for at in delta
-    ]
+    how: dict[str, Any] = {"accountants": accountants, "neighboring_relation": told.relation}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DisagreementWarning)
+        tables = [dpcal.compare(told.event(), delta=at, **how) for at in delta]
     texts = ["\n\n".join(map(str, tables))]
     if plot is not None:
         names = [each for each in accountants if each in dpcal.plot.STYLES]
         texts.append(_profile(plot, told, names, []))
-    status = 1 if any(getattr(table, "disagreements", ()) for table in tables) else 0
+    status = 1 if any(table.disagreements for table in tables) else 0
     document = one_or_all("comparisons", [table.to_dict() for table in tables])
     return Answer(document, "\n".join(texts), status)
-
-
-def _compared(
-    run: SampledRun, epsilon: float | None, delta: float, accountants: Sequence[str]
-) -> Any:
-    """Return the table of accountants: epsilons of a run, or the noise for a target."""
-    how: dict[str, Any] = {"delta": delta, "neighboring_relation": run.relation}
-    how["accountants"] = accountants
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DisagreementWarning)
-        if epsilon is None:
-            return dpcal.compare(run.event(), **how)
-        replace(run, noise_multiplier=1.0).event()
-        return dpcal.calibrate.compare(
-            lambda sigma: replace(run, noise_multiplier=sigma).event(), epsilon=epsilon, **how
-        )
 
 
 def _profile(
     path: Path, run: SampledRun, names: Sequence[str], marks: Sequence[tuple[float, float]]
 ) -> str:
     """Draw the privacy profile of a run by accountants, with marks at (epsilon, delta)."""
-    label = f"epsilon = {at_most(marks[0][0], digits=5)}" if marks else ""
     how: dict[str, Any] = {"accountants": tuple(names), "neighboring_relation": run.relation}
-    curve = dpcal.plot.Curve.of(run.event(), label, target=marks[0] if marks else None, **how)
-    figure = dpcal.plot.profile(curve)
-    axes = figure.axes[0]
-    for at, mark in marks[1:]:
-        color = axes.lines[0].get_color()
-        axes.plot(at, mark, marker="D", markersize=8, color=color, zorder=4)
-        text = f"epsilon = {at_most(at, digits=5)}\ndelta = {mark:g}"
-        dpcal.plot.note(axes, text, (at, mark), (-10, -6), ha="right", va="top", color=color)
+    figure = dpcal.plot.profile(run.event(), marks=marks, **how)
     return drawn(figure, path, "Privacy profile", str(run), run.relation)
 
 
@@ -224,10 +182,9 @@ def samplers(
     *,
     n: int,
     batch_size: int,
-    delta: Sequence[float],
-    epsilon: Sequence[float] | None = None,
+    delta: float,
+    epsilon: float | None = None,
     only: Sequence[Sampler] = tuple(RUN_SAMPLERS),
-    plot: Path | None = None,
     **run: Any,
 ) -> Answer:
     """Compare the cost of each way to draw batches, by the best accountant for each.
@@ -239,13 +196,11 @@ def samplers(
     batch_size
         Batch size in [1, n]; expected, where the size is random.
     delta
-        Deltas in (0, 1), one or more.
+        Delta in (0, 1).
     epsilon
-        Targets > 0, in place of a noise multiplier: the noise that each sampler needs.
+        Target > 0, in place of a noise multiplier: the noise that each sampler needs.
     only
         Samplers, separated by commas (default: all).
-    plot
-        Picture file (.png or .svg) of the epsilons at one delta.
 
     Examples
     --------
@@ -254,41 +209,25 @@ def samplers(
         poisson,shuffled-epochs
     """
     told = SampledRun(n=n, batch_size=batch_size, **run)
-    if plot is not None and (epsilon is not None or len(delta) > 1):
-        raise ValueError("plot draws the epsilons of one noise multiplier at one delta.")
-    targets = [(target, at) for at in delta for target in epsilon or (None,)]
-    found = [
-        compare_samplers(told, epsilon=target, delta=at, samplers=only) for target, at in targets
-    ]
-    heads = [
-        f"delta = {at:g}" if target is None else f"({target:g}, {at:g})" for target, at in targets
-    ]
-    rows = [*zip(*found, strict=True)]
-    text = _table(rows, heads)
-    if plot is not None:
-        text += f"\n{_drawn_samplers(plot, told, found[0], delta[0])}"
-    return Answer({"samplers": [_document(row, targets) for row in rows]}, text)
+    rows = compare_samplers(told, epsilon=epsilon, delta=delta, samplers=only)
+    document = {"samplers": [_document(row, epsilon, delta) for row in rows]}
+    return Answer(document, _table(rows, epsilon, delta))
 
 
-def _document(
-    row: Sequence[SamplerRow], targets: Sequence[tuple[float | None, float]]
-) -> dict[str, Any]:
-    """Return the answers of a sampler as JSON values, or the reason why there are none."""
-    run, answers = row[0].run, []
-    for each, (target, at) in zip(row, targets, strict=True):
-        if each.epsilon is not None:
-            answers.append({"delta": at, "epsilon": each.epsilon.to_dict()})
-        elif not each.refused:
-            noise = each.run.noise_multiplier
-            answers.append({"epsilon": target, "delta": at, "noise_multiplier": noise})
-    refused = [each.refused for each in row if each.refused]
+def _document(row: SamplerRow, epsilon: float | None, delta: float) -> dict[str, Any]:
+    """Return the answer of a sampler as JSON values, or the reason why there is none."""
+    found: dict[str, Any] = {"delta": delta, "epsilon": epsilon}
+    if row.epsilon is None:
+        found["noise_multiplier"] = row.run.noise_multiplier
+    else:
+        found["epsilon"] = row.epsilon.to_dict()
     return {
-        "sampler": run.sampler,
-        "neighboring_relation": run.relation,
-        "assumes": row[0].assumes,
-        "mechanism": run.to_dict(),
-        "answers": [] if refused else answers,
-        **({"refused": refused[0]} if refused else {}),
+        "sampler": row.run.sampler,
+        "neighboring_relation": row.run.relation,
+        "assumes": row.assumes,
+        "mechanism": row.run.to_dict(),
+        "answers": [] if row.refused else [found],
+        **({"refused": row.refused} if row.refused else {}),
     }
 
 
@@ -308,34 +247,17 @@ def _is_bracket(found: Epsilon) -> bool:
     return found.lower < found.upper * (1 - 10.0 ** (1 - _DIGITS))
 
 
-def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
-    """Return a table of samplers, in 80 columns for one target, with numbered notes below it."""
-    table, notes = [("", "sampler", "relation", *heads)], []
-    for place, (first, *others) in enumerate(rows, start=1):
-        cells = [_cell(each) for each in (first, *others)]
-        table.append((f"({place})", first.run.sampler, first.run.relation, *cells))
-        notes.append((f"({place})", first.assumes))
-    every = [each for row in rows for each in row]
-    refused = {each.run.sampler: each.refused for each in every if each.refused}
+def _table(rows: Sequence[SamplerRow], epsilon: float | None, delta: float) -> str:
+    """Return a table of samplers, in 80 columns, with numbered notes below it."""
+    head = f"delta = {delta:g}" if epsilon is None else f"({epsilon:g}, {delta:g})"
+    table, notes = [("", "sampler", "relation", head)], []
+    for place, row in enumerate(rows, start=1):
+        table.append((f"({place})", row.run.sampler, row.run.relation, _cell(row)))
+        notes.append((f"({place})", row.assumes))
     lines = [*columns(table), "", "Each claim holds if", *columns(notes)]
-    lines += [f"\n{name}: {reason}" for name, reason in refused.items()]
-    if any(each.epsilon is not None and _is_bracket(each.epsilon) for each in every):
+    lines += [f"\n{row.run.sampler}: {row.refused}" for row in rows if row.refused]
+    if any(row.epsilon is not None and _is_bracket(row.epsilon) for row in rows):
         lines += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
-    if heads[0].startswith("("):
-        lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
+    if epsilon is not None:
+        lines += ["", "Numbers are the noise multipliers that meet the target (epsilon, delta)."]
     return "\n".join(lines)
-
-
-def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:
-    """Draw epsilon of each sampler that has one."""
-    bars: list[Any] = [
-        (f"{row.run.sampler}\n{row.run.relation}", _cell(row), row.epsilon.to_dict())
-        for row in rows
-        if row.epsilon is not None
-    ]
-    about = (
-        f"{run.n} records, batches of {run.batch_size}, {run.passes} passes, noise of "
-        f"{run.noise_multiplier!r} clipping norms"
-    )
-    title = "Epsilon by how batches are drawn"
-    return drawn(dpcal.plot.samplers(bars, delta=delta), path, title, about)

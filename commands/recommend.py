@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
 from dpcal._internal.columns import columns
-from dpcal.commands._shared import drawn
 from dpcal.commands._signature import Answer, extends
 
 if TYPE_CHECKING:
@@ -17,18 +15,13 @@ __all__ = ["optimizers", "recommend"]
 
 
 @extends(dpcal.calibrate.recommend)
-def recommend(
-    *, loss: Literal["logistic", "squared"], plot: Path | None = None, **asked: Any
-) -> Answer:
+def recommend(*, loss: Literal["logistic", "squared"], **asked: Any) -> Answer:
     """Rank optimizers of a linear model by predicted error, before a record is read.
 
     Parameters
     ----------
     loss
         Targets of squared losses are in [-1, 1].
-    plot
-        Picture file (.png or .svg) of the errors from n / 30 to 30 n, and of the changes of the
-        first row.
 
     Examples
     --------
@@ -36,17 +29,7 @@ def recommend(
     dpcal recommend --loss squared --n 5000 --dimension 4 --epsilon 2 --delta 1e-6 --json
     """
     table = dpcal.calibrate.recommend(loss, **asked)
-    if plot is None:
-        return Answer(table.to_dict(), str(table))
-    sizes = sorted({max(1, round(asked["n"] * 30.0 ** (place / 4))) for place in range(-4, 5)})
-    tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in sizes]
-    crossings = [
-        {"n": where, "before": one, "after": two}
-        for where, one, two in dpcal.plot.crossings(sizes, tables)
-    ]
-    title = "Predicted errors by the number of records"
-    text = drawn(dpcal.plot.errors(sizes, tables), plot, title, tables[0].note)
-    return Answer({**table.to_dict(), "crossings": crossings}, f"{table}\n{text}")
+    return Answer(table.to_dict(), str(table))
 
 
 def optimizers(name: str | None = None) -> Answer:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._shared import opened
 from dpcal.commands._signature import Answer, extends, taken
+from dpcal.tables.reading import Source
 
 
-@extends(opened, dpcal.release)
+@extends(Source, dpcal.release, without=("missing_values",))
 def release(
     table: Path,
     statistics: Sequence[str],
@@ -47,7 +47,7 @@ def release(
     """
     dpcal.report.check_replaceable(output, force=force)
     known = dpcal.tables.schema_of(schema)
-    source = opened(table, known.missing_values, **taken(opened, given))
+    source = Source(table, missing_values=known.missing_values, **taken(Source, given))
     found = dpcal.release(source, known, statistics, **given)
     found.save(output, force=force)
     return Answer(dpcal.report.read(output), f"{found}\nreport written to {output}/")

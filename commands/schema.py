@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._shared import check_new, opened
+from dpcal.commands._shared import check_new
 from dpcal.commands._signature import Answer, extends
+from dpcal.tables.reading import Source
 
 HEAD = """\
 # What is public about {name}: a draft, which was made from the records and is not private.
@@ -30,7 +31,7 @@ HEAD = """\
 """
 
 
-@extends(opened)
+@extends(Source, without=("missing_values",))
 def schema(
     table: Path | None = None,
     *,
@@ -69,7 +70,7 @@ def schema(
         raise ValueError("schema needs a table, as in: dpcal schema patients.csv; or --example.")
     if output is not None:
         check_new(output, force=force)
-    source = opened(table, **how)
+    source = Source(table, **how)
     found, comments = dpcal.tables.draft(source, target=target)
     text = HEAD.format(name=source.path.name) + found.to_toml(comments)
     assert dpcal.tables.Schema.from_toml(text) == found

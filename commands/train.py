@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._internal import lazy
-from dpcal.commands._shared import bar, opened
+from dpcal.commands._shared import bar
 from dpcal.commands._signature import Answer, extends, taken
+from dpcal.tables.reading import Source
 
 if TYPE_CHECKING:
     from dpcal.tables.fit import Planned
@@ -19,7 +20,7 @@ fit = lazy.Module("dpcal.tables.fit")
 DIVERGED, INTERRUPTED = 1, 130
 
 
-@extends(opened, dpcal.train)
+@extends(Source, dpcal.train, without=("missing_values",))
 def train(
     table: Path,
     *,
@@ -54,7 +55,7 @@ def train(
     fit.check_extras()
     known = None if schema is None else dpcal.tables.schema_of(schema)
     missing = () if known is None else known.missing_values
-    source = opened(table, missing, **taken(opened, given))
+    source = Source(table, missing_values=missing, **taken(Source, given))
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
         fit.key_file(output, force=force)

@@ -101,8 +101,11 @@ def demonstrate(output: Path) -> None:
     document |= {"calibration": [needs.to_dict()], "non_private_optimum": optimum}
     document["training"] |= {**sizes, "tuning": tuning}
     print(accuracy_table(document, optimum), flush=True)
+    target = (plan.epsilon, plan.delta)
     figures = {
-        "privacy-profile.svg": plot.profile(_curve(plan)),
+        "privacy-profile.svg": plot.profile(
+            plan.event, f"epsilon = {plan.epsilon:g}", marks=[target], **RELATION
+        ),
         "accuracy.svg": accuracy_picture(points, optimum),
     }
     pictures = {name: partial(_drawn, figure) for name, figure in figures.items()}
@@ -243,12 +246,6 @@ def _document(
 
 def _drawn(figure: Any, title: str, about: str) -> str:
     return plot.svg(figure, title=title, description=about)
-
-
-def _curve(plan: Plan) -> plot.Curve:
-    """Return the privacy profile of a plan."""
-    target = (plan.epsilon, plan.delta)
-    return plot.Curve.of(plan.event, f"epsilon = {plan.epsilon:g}", target=target, **RELATION)
 
 
 if __name__ == "__main__":

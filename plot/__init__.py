@@ -4,9 +4,8 @@ matplotlib (the extra ``plot``) is imported when a picture is drawn. Nothing her
 its global state, so pictures can be drawn in servers and threads.
 
 >>> from dpcal.accountants import events
->>> from dpcal.plot import Curve, profile
->>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=("characteristic",))
->>> figure = profile(curve)
+>>> from dpcal.plot import profile
+>>> figure = profile(events.GaussianDpEvent(1.0), "sigma = 1", accountants=("characteristic",))
 >>> [axes.get_ylabel() for axes in figure.axes]
 ['delta']
 """
@@ -18,16 +17,14 @@ from dpcal._internal import lazy
 if TYPE_CHECKING:
     from dpcal.plot.privacy import (
         STYLES as STYLES,
-        Curve as Curve,
         Line as Line,
         attacker as attacker,
+        bounds as bounds,
         profile as profile,
         trade_off_curve as trade_off_curve,
     )
     from dpcal.plot.scores import (
         added as added,
-        crossings as crossings,
-        errors as errors,
         samplers as samplers,
     )
     from dpcal.plot.style import (

@@ -1,15 +1,15 @@
 """Pictures of privacy profiles and trade-offs.
 
 >>> from dpcal.accountants import events
->>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=["renyi"])
->>> [axes.get_xlabel() for axes in profile(curve).axes]
+>>> figure = profile(events.GaussianDpEvent(1.0), "sigma = 1", accountants=["renyi"])
+>>> [axes.get_xlabel() for axes in figure.axes]
 ['epsilon']
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._internal import validate
-from dpcal.accountants import epsilon, log_delta, privacy_profile
+from dpcal.accountants import epsilon
 from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.accountants.events import (
     CorrelatedGaussianDpEvent,
@@ -38,20 +38,23 @@ from dpcal.plot.style import (
     note,
     plain_ticks,
 )
+from dpcal.report.output import at_most
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
 __all__ = [
     "STYLES",
-    "Curve",
     "Line",
     "attacker",
+    "bounds",
     "profile",
     "trade_off_curve",
 ]
 
 LOWEST = 1e-10
+# Smallest epsilon that is drawn, relative to the largest: a large delta may need next to none.
+SHOWN = 1 / 12
 STYLES: Mapping[str, Mapping[str, Any]] = {
     "characteristic": {"linestyle": "-", "linewidth": 2.0},
     "renyi": {"linestyle": (0, (4, 2)), "linewidth": 1.2},
@@ -63,17 +66,11 @@ NAMES = {
     "renyi": "Renyi",
     "pld": "PLD (dp-accounting)",
     "prv": "PRV (prv-accountant)",
-    "attack": "lower ends, by attacks",
 }
 # Delta falls in epsilon: a step to the right of a point is a bound; a straight line is none.
 WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
-# The same for lower ends by attacks: a step to the left.
-BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "steps-pre"}
-WHOLE_POINTS = 10
-WHOLE_RANGE = 0.01
-# PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
-MARKS = 4
-
+# First and last delta, and points: a dense curve takes PLD and PRV, and whole runs, seconds.
+DELTAS = {"pld": (1e-2, 1e-8, 4), "prv": (1e-2, 1e-8, 4), "auto": (0.1, LOWEST, 10)}
 WHOLE_RUNS = CorrelatedGaussianDpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
 
 Vector = NDArray[np.float64]
@@ -81,156 +78,107 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """One accountant's bounds on delta at several epsilons; the lower ones if it proves any."""
+    """One accountant's lower and upper bounds on epsilon at several deltas."""
 
     accountant: str
-    epsilon: Vector
     delta: Vector
-    lower: Vector | None = None
+    lower: Vector
+    upper: Vector
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Curve:
-    """The privacy profile of one event, according to several accountants.
+def bounds(
+    event: DpEvent,
+    *,
+    accountants: Sequence[str] = tuple(STYLES),
+    neighboring_relation: str = "add-or-remove-one",
+) -> list[Line]:
+    """Return epsilons of an event by accountants, at deltas down to 1e-10.
+
+    Points that an accountant refuses are left out. A run with correlated noise, by random
+    allocation or over shuffled epochs has a line of ten points, whatever the accountants are.
+    """
+    if any(isinstance(leaf, WHOLE_RUNS) for leaf in leaves(event)):
+        accountants = ("auto",)
+    lines = []
+    for name in accountants:
+        how: dict[str, Any] = {"accountant": name, "neighboring_relation": neighboring_relation}
+        found = []
+        for delta in np.geomspace(*DELTAS.get(name, (0.2, LOWEST, 160))).tolist():
+            with suppress(BackendRefused, UnsupportedEvent):
+                answer = epsilon(event, delta=delta, **how)
+                found.append((delta, answer.lower, answer.upper))
+        rows = np.array([row for row in found if row[2] < np.inf]).reshape(-1, 3)
+        delta, lower, upper = rows[rows[:, 2] >= SHOWN * rows[:, 2].max(initial=0.0)].T
+        if len(delta):
+            lines.append(Line(accountant=name, delta=delta, lower=lower, upper=upper))
+    return lines
+
+
+def profile(
+    event: DpEvent,
+    label: str = "",
+    *,
+    marks: Sequence[tuple[float, float]] = (),
+    accountants: Sequence[str] = tuple(STYLES),
+    neighboring_relation: str = "add-or-remove-one",
+) -> Any:
+    """Draw delta against epsilon, a line for each accountant, and bars down to its lower bounds.
 
     Parameters
     ----------
+    event
+        A mechanism.
     label
-        Written next to the curve.
-    lines
-        One an accountant.
-    target
-        An (epsilon, delta) that the event was calibrated to, or None.
-    about
-        The mechanism and the neighboring relation, for the caption.
-    """
-
-    label: str
-    lines: tuple[Line, ...]
-    target: tuple[float, float] | None = None
-    about: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        event: DpEvent,
-        label: str,
-        *,
-        target: tuple[float, float] | None = None,
-        accountants: Sequence[str] = tuple(STYLES),
-        neighboring_relation: str = "add-or-remove-one",
-    ) -> Curve:
-        """Return the profile of an event by accountants, for delta down to 1e-10.
-
-        For a run with correlated noise, by random allocation or over shuffled epochs, points are
-        computed one by one: epsilon at ten deltas, whatever the accountants are. For shuffled
-        epochs the lower ends, which are attacks, are a second line.
-        """
-        neighboring_relation = validate.relation(neighboring_relation)
-        about = _about(event, neighboring_relation)
-        if any(isinstance(leaf, WHOLE_RUNS) for leaf in leaves(event)):
-            lines = _whole_run(event, neighboring_relation)
-            return cls(label=label, lines=lines, target=target, about=about)
-
-        def end(delta: float, name: str = "characteristic") -> float:
-            how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
-            return max(epsilon(event, delta=delta, **how).upper, 1e-6)
-
-        found = []
-        for name in accountants:
-            dense = "marker" not in STYLES[name]
-            high = end(LOWEST, name) if dense else end(1e-8)
-            low = max(end(0.2 if dense else 1e-2), high / 12)
-            grid = np.geomspace(low, high, 160 if dense else MARKS)
-            found.append(_line(event, name, grid, neighboring_relation))
-        return cls(label=label, lines=tuple(found), target=target, about=about)
-
-
-def _about(event: DpEvent, relation: str) -> str:
-    """Return a mechanism, cut where it is long, and its relation."""
-    text = repr(event)
-    return f"{text if len(text) <= 300 else text[:297] + '...'} | {relation}"
-
-
-def _whole_run(event: DpEvent, relation: str) -> tuple[Line, ...]:
-    """Return epsilons of a whole run at deltas over a picture's range."""
-    deltas = np.geomspace(0.1, LOWEST, WHOLE_POINTS)
-    answers = [
-        epsilon(event, delta=float(delta), neighboring_relation=relation) for delta in deltas
-    ]
-    upper, lower = np.array([(answer.upper, answer.lower) for answer in answers]).T
-    name = f"{answers[0].accountant}, point by point"
-    # A large delta may need next to no epsilon, which lies decades away from all others.
-    shown = upper >= WHOLE_RANGE * upper.max()
-    lines = [Line(accountant=name, epsilon=upper[shown], delta=deltas[shown])]
-    if isinstance(event, ShuffledEpochsDpEvent):
-        seen = lower > 0
-        lines.append(Line(accountant="attack", epsilon=lower[seen], delta=deltas[seen]))
-    return tuple(lines)
-
-
-def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
-    """Evaluate one accountant, leaving out the points that it refuses."""
-    if accountant == "characteristic":
-        bounds = privacy_profile(event, grid, neighboring_relation=relation)
-        return Line(accountant=accountant, epsilon=grid, delta=bounds.upper, lower=bounds.lower)
-    answers = []
-    for value in grid:
-        try:
-            bound = log_delta(
-                event,
-                epsilon=float(value),
-                accountant=accountant,
-                neighboring_relation=relation,
-            )
-        except (BackendRefused, UnsupportedEvent):
-            continue
-        answers.append((float(value), math.exp(bound)))
-    epsilons, deltas = np.array(answers).reshape(-1, 2).T
-    return Line(accountant=accountant, epsilon=epsilons, delta=deltas)
-
-
-def _style(name: str) -> Mapping[str, Any]:
-    """Return how the line of an accountant, of a whole run or of attacks is drawn."""
-    return BELOW if name == "attack" else STYLES.get(name, WHOLE)
-
-
-def profile(curve: Curve) -> Any:
-    """Draw delta against epsilon, a line for each accountant.
+        Written next to the curve, or next to each target in place of its epsilon.
+    marks
+        Marked pairs (epsilon, delta).
+    accountants, neighboring_relation
+        As for :func:`bounds`.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
+    relation = validate.relation(neighboring_relation)
+    lines = bounds(event, accountants=accountants, neighboring_relation=relation)
     figure, axes = figure_and_axes("Privacy profile: upper bounds on delta")
-    for line in curve.lines:
-        axes.plot(line.epsilon, line.delta, color=BLUE, **_style(line.accountant), zorder=3)
-        if line.lower is not None:
-            _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta)
+    for line in lines:
+        style = STYLES.get(line.accountant, WHOLE)
+        axes.plot(line.upper, line.delta, color=BLUE, **style, zorder=3)
+        if "marker" not in style:
+            lower = np.where(line.lower > 0, line.lower, line.upper)
+            axes.hlines(line.delta, lower, line.upper, color=BLUE, alpha=0.4, zorder=2)
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
     axes.set_ylim(LOWEST / 8, 1.0)
     axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
     axes.set_yticks([], minor=True)
-    how: dict[str, Any] = {"color": BLUE, "va": "top", "fontweight": "bold", "zorder": 5}
-    if curve.target is None:
-        end = curve.lines[0].epsilon[-1], curve.lines[0].delta[-1]
-        note(axes, curve.label, end, (0, -5), boxed=True, ha="center", **how)
-    else:
-        axes.plot(*curve.target, color=BLUE, **TARGET, zorder=4)
-        note(axes, curve.label, curve.target, (-8, -8), boxed=True, ha="right", **how)
-        delta = curve.target[1]
+    how: dict[str, Any] = {"color": BLUE, "va": "top", "fontweight": "bold", "boxed": True}
+    how["zorder"] = 5
+    if lines and not marks:
+        note(axes, label, (lines[0].upper[-1], lines[0].delta[-1]), (0, -5), ha="center", **how)
+    for at, delta in marks:
+        axes.plot(at, delta, color=BLUE, **TARGET, zorder=4)
+        text = label or f"epsilon = {at_most(at, digits=5)}"
+        note(axes, text, (at, delta), (-8, -8), ha="right", **how)
         axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
-        how = {"xycoords": ("axes fraction", "data"), "va": "top", "color": MUTED}
-        note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), **how)
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top"}
+        note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), color=MUTED, **place)
     plain_ticks(axes.xaxis, axes.get_xlim())
-    _accountant_legend(axes, curve)
-    caption(figure, curve.about)
+    if len(lines) > 1:
+        _legend(axes, lines, marks)
+    text = repr(event)
+    caption(figure, f"{text if len(text) <= 300 else text[:297] + '...'} | {relation}")
     return figure
 
 
-def _band(axes: Any, x: Vector, lower: Vector, upper: Vector) -> None:
-    """Shade the area between the bounds; it is a hair's breadth wherever they are tight."""
-    axes.fill_between(x, lower, upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
+def _legend(axes: Any, lines: Sequence[Line], marks: Sequence[tuple[float, float]]) -> None:
+    """Name the line styles of several accountants."""
+    from matplotlib.lines import Line2D
+
+    named = [(NAMES[line.accountant], STYLES[line.accountant]) for line in lines]
+    named += [("claimed (epsilon, delta)", TARGET)] if marks else []
+    handles = [Line2D([], [], color=INK, **style) for _, style in named]
+    legend(axes, handles, [name for name, _ in named], loc="lower left")
 
 
 def trade_off_curve(
@@ -253,7 +201,7 @@ def trade_off_curve(
     rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
     lower, upper = (np.concatenate([[1.0], ends, [0.0]]) for ends in (curve.lower, curve.upper))
     axes.plot(rates, lower, color=BLUE, linewidth=2.0, label=label, zorder=3)
-    _band(axes, rates, lower, upper)
+    axes.fill_between(rates, lower, upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
     for name, positives, negatives in attacks:
         axes.plot(positives, negatives, color=RED, linewidth=1.2, label=name, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
@@ -295,16 +243,3 @@ def attacker(curve: TradeOff, label: str = "") -> Any:
     ends: dict[str, Any] = {"xlim": (0, 100), "ylim": (0, 100), "aspect": "equal"}
     axes.set(xlabel="false alarms, % of outsiders", ylabel="found, % of members", **ends)
     return figure
-
-
-def _accountant_legend(axes: Any, curve: Curve) -> None:
-    """Name the line styles of several accountants."""
-    if len(curve.lines) < 2:
-        return
-    from matplotlib.lines import Line2D
-
-    drawn = [line.accountant for line in curve.lines]
-    named = [(NAMES.get(name, name), _style(name)) for name in drawn]
-    named += [("claimed (epsilon, delta)", TARGET)] if curve.target else []
-    handles = [Line2D([], [], color=INK, **style) for _, style in named]
-    legend(axes, handles, [name for name, _ in named], loc="lower left")

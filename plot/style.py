@@ -153,7 +153,7 @@ def _saved(figure: Any, kind: str, title: str, description: str) -> bytes:
 
 
 def _by_day_and_night(picture: bytes) -> bytes:
-    """Return an SVG picture whose colours are names, for which its style has two sets of values."""
+    """Return an SVG picture with names of colours, and a style with two sets of their values."""
     named = {colour.lower(): f"--dpcal-{colour[1:].lower()}" for colour in NIGHT}
     text = re.sub(
         "|".join(named), lambda found: f"var({named[found[0]]}, {found[0]})", picture.decode()

@@ -26,6 +26,7 @@ __all__ = [
     "FORMAT",
     "bind",
     "check_replaceable",
+    "digest_of",
     "file_problems",
     "read",
     "replace_file",
@@ -139,7 +140,7 @@ def bind(folder: Path) -> dict[str, Any]:
     It has the SHA-256 sum of each file of a report under ``files``, by name.
     """
     held = [folder / name for name in sorted(FILES - {"report.json"})]
-    sums = {path.name: _sum(path) for path in held if path.is_file()}
+    sums = {path.name: digest_of(path) for path in held if path.is_file()}
     whole = {**read(folder), "files": sums}
     text = json.dumps(whole, indent=2, allow_nan=False) + "\n"
     replace_file(folder / "report.json", text.encode())
@@ -156,12 +157,13 @@ def file_problems(folder: Path, document: Mapping[str, Any]) -> list[str]:
         path = folder / name
         if not path.is_file():
             found.append(f"{name!r} is missing")
-        elif _sum(path) != told:
+        elif digest_of(path) != told:
             found.append(f"{name!r} was changed")
     return found
 
 
-def _sum(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 sum of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -1,6 +1,6 @@
 r"""Check of claims against an organization's limits, which are in a TOML file.
 
->>> policy = Policy.from_toml("max_epsilon = 1.0\nsamplers = ['poisson']\n", name="clinic.toml")
+>>> policy = Policy({"max_epsilon": 1.0, "samplers": ["poisson"]}, "clinic.toml")
 >>> policy.violations({"max_epsilon": 2.5, "samplers": ["poisson"]})
 ['clinic.toml: max_epsilon = 1.0, but epsilon is 2.50000.']
 >>> policy.violations({"max_epsilon": 0.5})
@@ -97,11 +97,6 @@ class Policy:
                 raise ValueError(str(error)) from error
 
     @classmethod
-    def from_toml(cls, text: str, *, name: str = "policy") -> Self:
-        """Return the policy of a TOML text; ``name`` is the file's."""
-        return cls(document_of(text, tomllib.loads), name)
-
-    @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read a policy from a TOML file.
 
@@ -110,10 +105,9 @@ class Policy:
         ValueError
             If the file cannot be read, or is not a policy.
         """
-        must = "policy must be a readable file"
-        text = text_of(Path(path), must)
+        text = text_of(Path(path), "policy must be a readable file")
         try:
-            return cls.from_toml(text, name=str(path))
+            return cls(document_of(text, tomllib.loads), str(path))
         except ValueError as error:
             raise ValueError(f"{path}: {reason_of(error)}") from error
 

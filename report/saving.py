@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
@@ -64,21 +64,6 @@ NOT_PRIVATE = "learned from the records, and is not private"
 ELSEWHERE = "was fitted elsewhere"
 
 
-class Reported(Protocol):
-    """A result or a selection, which can be reported.
-
-    Attributes
-    ----------
-    by_silo
-        The runs that each silo's records paid for.
-    """
-
-    @property
-    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
-        """See the class."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Runs:
     """Content of a report: runs about the same records, and the model that they are parts of.
@@ -86,7 +71,7 @@ class Runs:
     Parameters
     ----------
     by_silo
-        See :class:`Reported`.
+        The runs that the records of each silo paid for.
     delta
         Delta in (0, 1) for all runs together; the largest delta of a run when None.
     steps
@@ -129,14 +114,8 @@ def reported(result: Any) -> Runs:
     return Runs(by_silo=result.by_silo)
 
 
-def _run_of(run: Result) -> dict[str, Any]:
-    """Return a run as a report holds it."""
-    about = {"seed_given": run.seed_given, "noise": run.noise}
-    return {**released(run), **about, "read_from_data": list(run.read_from_data)}
-
-
 def document_of(
-    result: Reported,
+    result: Any,
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
@@ -157,7 +136,7 @@ def document_of(
     told = reported(result)
     silos, many = told.by_silo, len(told.by_silo) > 1
     runs = [
-        _run_of(run) | ({"silo": number} if many else {})
+        released(run) | ({"silo": number} if many else {})
         for number, own in enumerate(silos)
         for run in own
     ]
@@ -191,7 +170,7 @@ def document_of(
 
 def save(
     folder: str | os.PathLike[str],
-    result: Reported,
+    result: Any,
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),

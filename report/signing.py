@@ -23,7 +23,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -41,7 +40,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dpcal._internal.files import document_of, text_of
-from dpcal.report.files import replace_file
+from dpcal.report.files import digest_of, replace_file
 
 __all__ = ["sign", "signature_problems"]
 
@@ -137,10 +136,7 @@ def _sums(folder: Path) -> dict[str, str]:
             raise ValueError(
                 f"report must consist of regular files to be signed, got {str(path)!r}."
             )
-        with open(path, "rb") as file:
-            sums[path.relative_to(folder).as_posix()] = hashlib.file_digest(
-                file, "sha256"
-            ).hexdigest()
+        sums[path.relative_to(folder).as_posix()] = digest_of(path)
     return sums
 
 

@@ -186,7 +186,7 @@ def privacy_statement(
 
 
 def released(result: Result) -> dict[str, Any]:
-    """Return a run's plan, its ledger, and epsilon recomputed from the ledger."""
+    """Return a run as a report holds it: its plan, its ledger, and epsilon recomputed from it."""
     delta = result.plan.delta
     return {
         "plan": json.loads(result.plan.to_json()),
@@ -195,4 +195,7 @@ def released(result: Result) -> dict[str, Any]:
         "epsilon": result.epsilon(delta).to_dict(),
         "complete": result.complete,
         "message": result.message,
+        "seed_given": result.seed_given,
+        "noise": result.noise,
+        "read_from_data": list(result.read_from_data),
     }

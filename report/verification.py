@@ -13,7 +13,7 @@ and so do two reports of one run each.
 4.377178 4.377178
 >>> run = {"plan": json.loads(plan.to_json()), "ledger": json.loads(ledger.to_json()),
 ...        "delta": 1e-5}
->>> print(f"{composed_reports([{'runs': [run]}, {'runs': [run]}]):.6f}")
+>>> print(f"{composed_reports([{'runs': [run]}] * 2)['epsilon']['upper']:.6f}")
 4.377178
 """
 
@@ -22,11 +22,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpcal.accountants import Epsilon, epsilon, events
+from dpcal._internal.files import read_as
+from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
 from dpcal.errors import LedgerMismatch
@@ -41,17 +41,10 @@ _ROUNDING = 1e-6
 # Choices of silos taken one by one; beyond, all silos are taken together, which costs no less.
 _MOST = 16
 
+_MUST = "document must be a report in JSON with all its parts"
+
 _Run = Mapping[str, Any]
 _Cost = Plan | Ledger
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Raise ``ValueError`` for a document that lacks the content of a report."""
-    try:
-        yield
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
 
 
 def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
@@ -60,9 +53,7 @@ def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str,
     Runs are accounted for at the largest group size of a run. A result that ended early costs its
     whole plan, although its ledger holds less.
     """
-    runs = list(runs)
-    _one_relation(run if isinstance(run, Ledger) else run.ledger for run in runs)
-    return _composed(runs, delta)
+    return _composed([*runs], delta)
 
 
 def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
@@ -74,13 +65,11 @@ def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
     silos, delta = _by_silo(document["runs"]), document["everything"]["delta"]
 
     def paid(runs: list[_Run]) -> float:
-        return _upper(_composed([priced(run)[0] for run in runs], delta)["epsilon"])
+        return _upper(_composed([priced(run)[0] for run in runs], delta))
 
-    if len(silos) == 1:
-        found = {"all runs together": [*document["runs"]]}
-    else:
-        found = {"the silo that paid most": max(silos.values(), key=paid)}
+    name = "all runs together" if len(silos) == 1 else "the silo that paid most"
     scores = _scores_of(document)
+    found = {name: max(silos.values(), key=paid)}
     return found | ({"held-out scores": scores} if scores else {})
 
 
@@ -92,15 +81,42 @@ def event_of(runs: Iterable[_Run]) -> tuple[events.DpEvent, str]:
     ValueError
         If a run is none, or their neighboring relations differ.
     """
-    with _reading():
-        costs = [priced(run)[0] for run in runs]
-    relation = _one_relation(costs)
-    size = max(cost.group_size for cost in costs)
-    each = [cost.event_for(size) for cost in costs]
+    with read_as(_MUST):
+        each, relation, _ = _parts([priced(run)[0] for run in runs])
     return each[0] if len(each) == 1 else events.ComposedDpEvent(each), relation
 
 
-def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None = None) -> Epsilon:
+def _parts(costs: Sequence[_Cost | Result]) -> tuple[list[events.DpEvent], str, int]:
+    """Return the events of costs for their largest person, their relation, and that person."""
+    relation, size = _relation(costs), max(cost.group_size for cost in costs)
+    return [cost.event_for(size) for cost in costs], relation, size
+
+
+def _relation(costs: Iterable[_Cost | Result]) -> str:
+    relations = {cost.under()[1] for cost in costs}
+    if len(relations) != 1:
+        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    return relations.pop()
+
+
+def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
+    """Return the cost of runs about the same records, with its unit."""
+    each, relation, size = _parts(runs)
+    named = {run.accountant for run in runs}
+    accountant = named.pop() if len(named) == 1 else "auto"
+    price = _largest([each], delta, neighboring_relation=relation, accountant=accountant)
+    return {"runs": len(runs), "delta": delta, "epsilon": price, "unit": unit_of(size)}
+
+
+def _largest(choices: list[list[events.DpEvent]], delta: float, **how: Any) -> dict[str, Any]:
+    """Return the largest epsilon of several compositions."""
+    prices = [epsilon(events.ComposedDpEvent(each), delta=delta, **how) for each in choices]
+    return max(prices, key=lambda price: float(price.upper)).to_dict()
+
+
+def composed_reports(
+    documents: Iterable[Mapping[str, Any]], delta: float | None = None
+) -> dict[str, Any]:
     """Return the epsilon of all runs in all reports, as if all were about the same records.
 
     The unit is the largest person of a run: runs about single records are accounted for at this
@@ -120,31 +136,26 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
     ValueError
         If a document is no report, or their neighboring relations differ.
     """
-    with _reading():
-        parts = []
+    with read_as(_MUST):
+        parts, count = [], 0
         for document in documents:
+            count += len(document["runs"])
             parts.append([*_by_silo(document["runs"]).values()])
             parts += [[[scores]] for scores in _scores_of(document)]
-        costs = {id(run): priced(run)[0] for silos in parts for own in silos for run in own}
-        relation = _one_relation(costs.values())
-        size = max(cost.group_size for cost in costs.values())
+        runs = [run for silos in parts for own in silos for run in own]
+        found, relation, size = _parts([priced(run)[0] for run in runs])
+        event = dict(zip(map(id, runs), found, strict=True))
         choices = []
         for silos in parts:
-            paid = [[costs[id(run)].event_for(size) for run in own] for own in silos]
+            paid = [[event[id(run)] for run in own] for own in silos]
             choices.append([own for place, own in enumerate(paid) if own not in paid[:place]])
+        if delta is None:
+            delta = max(float(run["delta"]) for run in runs)
     if math.prod(map(len, choices)) > _MOST:
         choices = [[[each for own in silos for each in own]] for silos in choices]
-    if delta is None:
-        delta = max(float(run["delta"]) for silos in parts for own in silos for run in own)
-    prices = [
-        epsilon(
-            events.ComposedDpEvent([each for own in chosen for each in own]),
-            delta=delta,
-            neighboring_relation=relation,
-        )
-        for chosen in itertools.product(*choices)
-    ]
-    return max(prices, key=lambda price: float(price.upper))
+    chosen = [[*itertools.chain(*each)] for each in itertools.product(*choices)]
+    price = _largest(chosen, delta, neighboring_relation=relation)
+    return {"runs": count, "delta": delta, "epsilon": price, "unit": unit_of(size)}
 
 
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -176,7 +187,7 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(document, Mapping):
         kind = type(document).__name__
         raise ValueError(f"document must be a report in JSON, an object, got a {kind}.")
-    with _reading():
+    with read_as(_MUST):
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
         return _verified(document)
@@ -191,25 +202,22 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         cost, kept = costs[id(run)]
         name = f"target epsilon {run['plan']['epsilon']:g}"
         silo = "" if run.get("silo") is None else f", silo {run['silo']}"
-        rows.append(_checked(name + silo, run, _price(cost, run["delta"]), kept))
+        rows.append(_checked(name + silo, run, _composed([cost], run["delta"]), kept))
     # Runs of different silos are about different records: costs are not summed over silos.
     silos = _by_silo(runs)
-    relation = _one_relation(cost for cost, _ in costs.values())
     if None in silos and len(silos) > 1:
         raise ValueError("document must name the silo of each run, or of none.")
     delta, within = everything["delta"], all(kept for _, kept in costs.values())
-    prices = [
-        _composed([costs[id(run)][0] for run in own], delta)["epsilon"] for own in silos.values()
-    ]
+    relation = _relation(cost for cost, _ in costs.values())
+    prices = [_composed([costs[id(run)][0] for run in own], delta) for own in silos.values()]
     for scores in _scores_of(document):
         # Scores are about records that no run has seen: each record pays for one of the two.
         cost, kept = priced(scores)
         kept = kept and {each.group_size for each, _ in costs.values()} == {cost.group_size}
-        prices.append(_price(cost, scores["delta"]))
+        prices.append(_composed([cost], scores["delta"]))
         rows.append(_checked("held-out scores", scores, prices[-1], kept))
-        within = (
-            within and kept and (cost.neighboring_relation, scores["delta"]) == (relation, delta)
-        )
+        same = (cost.neighboring_relation, scores["delta"]) == (relation, delta)
+        within = within and kept and same
     whole = "all runs together" if None in silos else "all runs of each silo"
     return [*rows, _checked(whole, everything, max(prices, key=_upper), within)]
 
@@ -226,32 +234,8 @@ def priced(run: _Run) -> tuple[_Cost, bool]:
     return plan, True
 
 
-def _one_relation(costs: Iterable[_Cost]) -> str:
-    relations = {cost.neighboring_relation for cost in costs}
-    if len(relations) != 1:
-        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
-    return relations.pop()
-
-
-def _upper(price: Mapping[str, Any]) -> float:
-    return float(price["upper"])
-
-
-def _price(cost: _Cost, delta: float) -> dict[str, Any]:
-    relation, who = cost.neighboring_relation, cost.accountant
-    return epsilon(cost.event, delta=delta, neighboring_relation=relation, accountant=who).to_dict()
-
-
-def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
-    size = max(run.group_size for run in runs)
-    event = events.ComposedDpEvent([run.event_for(size) for run in runs])
-    named = {run.accountant for run in runs}
-    how: dict[str, Any] = {
-        "neighboring_relation": runs[0].under()[1],
-        "accountant": named.pop() if len(named) == 1 else "auto",
-    }
-    price = epsilon(event, delta=delta, **how).to_dict()
-    return {"runs": len(runs), "delta": delta, "epsilon": price, "unit": unit_of(size)}
+def _upper(found: Mapping[str, Any]) -> float:
+    return float(found["epsilon"]["upper"])
 
 
 def _by_silo(runs: Iterable[_Run]) -> dict[int | None, list[_Run]]:
@@ -272,10 +256,10 @@ def _scores_of(document: Mapping[str, Any]) -> list[_Run]:
 
 
 def _checked(
-    name: str, claim: Mapping[str, Any], proved: Mapping[str, Any], kept: bool
+    name: str, claim: Mapping[str, Any], found: Mapping[str, Any], kept: bool
 ) -> dict[str, Any]:
     """Return a claim's row. Upper bounds are compared: intervals that meet prove no claim."""
-    claimed = claim["epsilon"]
+    claimed, proved = claim["epsilon"], found["epsilon"]
     holds = claimed["upper"] >= proved["upper"] * (1 - _ROUNDING)
     same = all(claimed.get(each) == proved.get(each) for each in ("neighboring_relation", "label"))
     return {

@@ -23,12 +23,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dpcal._internal import lazy
 from dpcal._internal.files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
+
+_numpy = lazy.Module("numpy")
 
 EXTRAS = ("polars", "matplotlib")
 SEPARATORS = (",", ";", "\t", "|")
@@ -75,11 +76,11 @@ class Source:
         that ends in .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
         its text would be; its missing cells and NaN are missing.
     separator
-        One character; found in the row of names when omitted.
+        Separator of cells, one character (default: detected in the row of names).
     encoding
-        Encoding of the text, as Python names it; UTF-8 when omitted.
+        Encoding of the text (default: UTF-8).
     decimal_comma
-        Whether numbers are written like 3,14.
+        Numbers look like 3,14.
     missing_values
         Texts that stand for a missing cell, in addition to the empty text.
 
@@ -127,7 +128,7 @@ class Source:
     @property
     def records(self) -> Any:
         """Identity of the table for a budget book: the path, or the bytes of a table in memory."""
-        return np.frombuffer(self._text or b"", np.uint8) if self.in_memory else self.path
+        return _numpy.frombuffer(self._text or b"", "uint8") if self.in_memory else self.path
 
     @property
     def _is_parquet(self) -> bool:

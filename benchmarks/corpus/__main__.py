@@ -62,15 +62,12 @@ def corpus(count: int | None = None) -> list[dict[str, Any]]:
     families: dict[str, list[dict[str, Any]]] = {}
     for row in found:
         families.setdefault(row["family"], []).append(row)
-    share = math.ceil((len(found) if count is None else count) / len(families))
+    share = len(found) if count is None else math.ceil(count / len(families))
+    sizes = {name: min(share, len(group)) for name, group in families.items()}
     return [
-        row
-        for group in families.values()
-        for row in (
-            group
-            if count is None or share >= len(group)
-            else [group[i * len(group) // share] for i in range(share)]
-        )
+        families[name][i * len(families[name]) // size]
+        for name, size in sizes.items()
+        for i in range(size)
     ]
 
 

@@ -19,8 +19,13 @@ import warnings
 from fractions import Fraction
 
 from benchmarks.corpus.rows import event_of, leaves
+from benchmarks.limits import TooSlow, at_most
 
 ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
+
+
+# Seconds on the clock after which a row has no answer.
+PATIENCE = 180
 
 
 class Refused(Exception):  # noqa: N818
@@ -225,30 +230,6 @@ def riskcal(row):
     return None, accountant.get_pld().get_delta_for_epsilon(row["asked"]["epsilon"])
 
 
-def allocation(row):
-    import PLD_accounting as package
-
-    worst(row)
-    items = leaves(row["event"])
-    ((event, epochs),) = items if len(items) == 1 else [(items[0][0], 0)]
-    if event["type"] != "RandomAllocationDpEvent" or epochs == 0:
-        raise Refused(event["type"])
-    sizes = {
-        "sigma": event["noise_multiplier"],
-        "num_steps": event["batches"],
-        "num_epochs": epochs,
-    }
-    if "delta" in row["asked"]:
-        upper, lower = package.gaussian_allocation_epsilon_range(
-            delta=row["asked"]["delta"], **sizes
-        )
-        return lower, upper
-    return None, package.gaussian_allocation_delta_configurable(
-        params=package.PrivacyParams(epsilon=row["asked"]["epsilon"], **sizes),
-        config=package.AllocationSchemeConfig(),
-    )
-
-
 def dpcal(row):
     import dpcal as package
     from dpcal.errors import DpcalError
@@ -291,38 +272,25 @@ PACKAGES = {
     "opacus": {"RDP": opacus_rdp, "PRV": opacus_prv},
     "jax-privacy": {"PLD": jax_pld, "RDP": jax_rdp},
     "riskcal": {"CTD": riskcal},
-    "PLD_accounting": {"PLD": allocation},
 }
 """For each name on PyPI its accountants, functions of a row."""
 
 
-class TooSlow(BaseException):
-    """A row has taken its seconds; not an ``Exception``, which a package might catch."""
-
-
 def answer(function, row, seconds):
     """Return the answer to a row, or how it failed, with its processor time."""
-
-    def stop(*_):
-        raise TooSlow
-
-    signal.signal(signal.SIGPROF, stop)
-    found = {"id": row["id"]}
-    start = time.process_time()
+    found, start = {"id": row["id"]}, time.process_time()
     try:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        lower, upper = function(row)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        with at_most(seconds):
+            lower, upper = function(row)
         found["upper"] = repr(float(upper))
         if lower is not None:
             found["lower"] = repr(float(lower))
-    except TooSlow:
-        found["slow"] = f"more than {seconds:g} s"
+    except TooSlow as error:
+        found["slow"] = str(error)
     except Refused as error:
         found["refused"] = str(error)[:200]
     except BaseException as error:
         found["failed"] = f"{type(error).__name__}: {error}"[:200]
-    signal.setitimer(signal.ITIMER_PROF, 0)
     found["seconds"] = time.process_time() - start
     return found
 
@@ -351,9 +319,9 @@ def main():
     for row in _FIRST:
         answer(function, row, 60.0)
     for line in sys.stdin:
-        print(
-            json.dumps(answer(function, json.loads(line), float(seconds))), file=answers, flush=True
-        )
+        signal.alarm(PATIENCE)  # ends the process, also within a package's own loop
+        found = answer(function, json.loads(line), float(seconds))
+        print(json.dumps(found), file=answers, flush=True)
 
 
 if __name__ == "__main__":

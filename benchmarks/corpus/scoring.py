@@ -11,11 +11,12 @@ import json
 import math
 import os
 import resource
-import select
+import signal
 import statistics
 import subprocess
 import sys
-from collections import Counter
+import tempfile
+from collections import Counter, deque
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -36,8 +37,8 @@ _INSTALLED = {
 }
 # Processor seconds of one answer.
 SECONDS = 10.0
-# Address space of a worker, and wall seconds after which it is ended.
-_BYTES, _PATIENCE = 8 << 30, 180.0
+# Address space of a worker.
+_BYTES = 8 << 30
 _WORKER = Path(__file__).with_name("adapters.py")
 
 
@@ -62,64 +63,33 @@ def version(python: str, package: str) -> str:
     return done.stdout.strip()
 
 
-class _Worker:
-    """A process that answers rows one by one."""
+def answers(python: str, package: str, name: str, rows: list[Row]) -> Iterator[Row]:
+    """Yield the answer of one accountant of a package to each row, by a process.
 
-    def __init__(self, command: list[str]) -> None:
-        self.command = command
-        self.process: subprocess.Popen[str] | None = None
-
-    def ask(self, row: Row) -> Row:
-        """Return the answer to a row; end a process that does not return an answer."""
-        process = self.process = self.process or self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(row) + "\n")
-            process.stdin.flush()
-            waiting, _, _ = select.select([process.stdout], [], [], _PATIENCE)
-            line = process.stdout.readline() if waiting else None
-        except BrokenPipeError:
-            line = ""
-        if line:
-            found: Row = json.loads(line)
-            return found
-        self.close()
-        how = {"slow": "no answer"} if line is None else {"failed": "the process ended"}
-        return {"id": row["id"], "seconds": SECONDS, **how}
-
-    def _started(self) -> subprocess.Popen[str]:
-        threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        return subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=os.environ | dict.fromkeys(threads, "1") | {"PYTHONPATH": os.getcwd()},
-            preexec_fn=_limit,
-        )
-
-    def close(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+    A process that ends, or gives no answer for long, has no answer to its row, and the next one
+    goes on with the row after it.
+    """
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    how["env"] = os.environ | dict.fromkeys(threads, "1") | {"PYTHONPATH": os.getcwd()}
+    command, waiting = [python, str(_WORKER), package, name, str(SECONDS)], deque(rows)
+    while waiting:
+        with tempfile.TemporaryFile("w+") as asked:
+            asked.writelines(json.dumps(row) + "\n" for row in waiting)
+            asked.seek(0)
+            process = subprocess.Popen(command, stdin=asked, preexec_fn=_limit, **how)
+        with process:
+            for line in process.stdout:
+                waiting.popleft()
+                yield json.loads(line)
+        if waiting:
+            slow = process.returncode == -signal.SIGALRM
+            found = {"slow": "no answer"} if slow else {"failed": "the process ended"}
+            yield {"id": waiting.popleft()["id"], "seconds": SECONDS, **found}
 
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
-
-
-def answers(python: str, package: str, name: str, rows: list[Row]) -> Iterator[Row]:
-    """Yield the answer of one accountant of a package to each row."""
-    worker = _Worker([python, str(_WORKER), package, name, str(SECONDS)])
-    try:
-        for row in rows:
-            yield worker.ask(row)
-    finally:
-        worker.close()
 
 
 def verdict(row: Row, answer: Row) -> Row:

@@ -126,7 +126,8 @@ def test_runs_about_rows_are_priced_for_the_persons_of_other_runs(tmp_path):
         {"runs": [{"plan": json.loads(plan.to_json()), "ledger": EMPTY, "delta": 1e-6}]}
         for plan in (persons, rows)
     ]
-    assert composed_reports(told) == pytest.approx(book.spent().upper, rel=1e-6)
+    found = composed_reports(told)["epsilon"]["upper"]
+    assert found == pytest.approx(book.spent().upper, rel=1e-6)
     fixed = events.SampledWithoutReplacementDpEvent(400, 40, events.GaussianDpEvent(4.0))
     with pytest.raises(UnsupportedEvent, match="prices SampledWithout"):
         shared.pay(fixed, "add-or-remove-one")

@@ -9,12 +9,6 @@ from _tree import ROOT
 from dpcal.calibrate.papers import sources
 
 
-def test_a_command_that_is_gone_names_its_successor(cli):
-    status, _, err = cli.run("schedule spiderboost --n 60000")
-    assert status == 2
-    assert "did you mean dpcal.calibrate.theorem_at in Python?" in err
-
-
 @pytest.mark.slow
 def test_a_sixth_paper_is_audited_from_its_file(cli, tmp_path):
     path = tmp_path / "paper.json"

@@ -12,7 +12,6 @@ from scipy.stats import norm
 import dpcal
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.calibrate.runs import RUN_SAMPLERS as SAMPLERS
 
 MECHANISM = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000"
 
@@ -49,18 +48,18 @@ def test_pictures_of_a_run(drawn):
 @pytest.mark.slow
 def test_a_curve_goes_through_its_mark_and_renyi_is_above():
     event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
-    exact, renyi = dpcal.plot.Curve.of(event, "", accountants=["characteristic", "renyi"]).lines
+    exact, renyi = dpcal.plot.bounds(event, accountants=["characteristic", "renyi"])
     assert max(exact.delta) <= 1
     assert np.all(np.diff(exact.delta) < 0)
-    inside = np.interp(exact.epsilon, renyi.epsilon, np.log(renyi.delta))
+    inside = np.interp(exact.upper, renyi.upper, np.log(renyi.delta))
     assert np.all(inside[20:-20] > np.log(exact.delta)[20:-20])
-    assert exact.delta[exact.epsilon > 6.9073845].max() < 1e-6
+    assert exact.delta[exact.upper > 6.9073845].max() < 1e-6
 
 
 def test_a_picture_made_in_python_says_what_it_is_of():
     event = events.GaussianDpEvent(2.0)
     how = {"neighboring_relation": "replace-one"}
-    figure = dpcal.plot.profile(dpcal.plot.Curve.of(event, "", accountants=["renyi"], **how))
+    figure = dpcal.plot.profile(event, accountants=["renyi"], **how)
     assert "GaussianDpEvent(noise_multiplier=2.0)" in figure.get_supxlabel()
     assert "replace-one" in figure.get_supxlabel()
     curve = accountants.trade_off(event, [0.1, 0.5], **how)
@@ -93,18 +92,9 @@ def test_pictures_of_a_shuffle_have_both_ends():
     """In one batch a pass, nothing is shuffled: four Gaussian answers of noise 2."""
     event = events.ShuffledEpochsDpEvent(2.0, batches=1, epochs=4, remainder=False)
     how = {"neighboring_relation": "replace-special"}
-    above, below = dpcal.plot.Curve.of(event, "", **how).lines
-    assert below.accountant == "attack"
-    for line in (above, below):
-        np.testing.assert_allclose(line.delta, gaussian_delta(1.0, line.epsilon), rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_picture_of_samplers_has_a_row_each(drawn):
-    sizes = "--n 600 --batch-size 100 --epochs 1 --delta 1e-5 --noise-multiplier 2"
-    told, words = drawn("samplers", sizes)
-    assert [row["sampler"] for row in told["samplers"]] == list(SAMPLERS)
-    assert "600 records, batches of 100, 1 passes, noise of 2.0 clipping norms" in words
+    (line,) = dpcal.plot.bounds(event, **how)
+    for epsilon in (line.lower, line.upper):
+        np.testing.assert_allclose(line.delta, gaussian_delta(1.0, epsilon), rtol=1e-4)
 
 
 def test_an_svg_picture_has_each_colour_by_day_and_by_night():

@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dpcal import calibrate, optim, plot
+from dpcal import calibrate, optim
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded
 from dpcal.calibrate import targets
 from dpcal.calibrate.recommending.error_law import averaged, transposed_inverse
-from dpcal.calibrate.recommending.recommendation import Recommended
 
 SIZES = {"n": 4_000, "dimension": 8, "epsilon": 1.0, "delta": 1e-6, "typical_norm": 1.0}
 
@@ -104,31 +103,3 @@ def test_a_large_epsilon_takes_few_prices(monkeypatch, epsilon):
     # Without noise, more passes are never worse.
     row = next(row for row in table.rows if row.optimizer == "dpsgd")
     assert row.passes == pytest.approx(60, rel=0.02)
-
-
-def made_up(n):
-    """Return rows whose errors are 1 / n and 100 / n^2."""
-    plan = calibrate.dpsgd(n=10, batch_size=10, steps=1, epsilon=1.0, delta=1e-6)
-    about = {"plan": plan, "passes": 1.0, "evaluations": 10.0, "seconds": 1.0, "needs": ""}
-    rows = [
-        Recommended(optimizer=name, error=error, low=error / 2, high=2 * error, **about)
-        for name, error in (("dpsgd", 1 / n), ("noisy_gd", 100 / n**2))
-    ]
-    rows = tuple(sorted(rows, key=lambda row: row.error))
-    return calibrate.Recommendation(
-        rows=rows, bounds=(), lower_bound=0.0, statistical=1 / n, note=""
-    )
-
-
-def test_lines_cross_where_they_are_drawn_to_cross():
-    """Errors of 1/n and of 100/n^2 are the same at n = 100, on straight lines."""
-    pytest.importorskip("matplotlib")
-    n = (10, 40, 700, 5_000)
-    tables = [made_up(each) for each in n]
-    ((where, before, after),) = plot.crossings(n, tables)
-    assert where == pytest.approx(100.0)
-    assert (before, after) == ("dpsgd", "noisy_gd")
-    axes = plot.errors(n, tables).axes[0]
-    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-    assert drawn["noisy_gd"] == [100 / each**2 for each in n]
-    assert plot.crossings(n[:2], tables[:2]) == []
