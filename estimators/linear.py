@@ -77,6 +77,8 @@ class LinearModel(BoundedEstimator):
 
     def _new(self, X: ArrayLike) -> Table:
         """Return new records as finite float64; a cell that is no finite number is refused."""
+        check_is_fitted(self)
+        self._refuse_unpaid()
         table: Table = checked(self, X, numbers_of=_cells_of, reset=False, least=1)
         if not np.isfinite(table).all():
             raise ValueError(
@@ -299,8 +301,6 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
 
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""
-        check_is_fitted(self)
-        self._refuse_unpaid()
         predicted: Table = self._new(X) @ self.coef_ + self.intercept_
         return predicted
 
@@ -537,8 +537,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
     def decision_function(self, X: ArrayLike) -> Table:
         """Return scores: shape (m,) for two classes, else (m, n_classes)."""
-        check_is_fitted(self)
-        self._refuse_unpaid()
         scores: Table = self._new(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 

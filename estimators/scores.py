@@ -136,9 +136,8 @@ def noisy_accuracy(
     right = codes("y", labels, classes) == np.searchsorted(classes, predicted)
     vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (means,), _ = _noisy_means(payer, estimator, "noisy_accuracy", 0.5, lambda _: vectors)
-    return float(np.clip(means[0] + 0.5, 0.0, 1.0))
+    means, _ = _noisy_means(estimator, "noisy_accuracy", (epsilon, delta), 0.5, lambda _: vectors)
+    return float(np.clip(means[0][0] + 0.5, 0.0, 1.0))
 
 
 def noisy_roc_auc(
@@ -186,17 +185,10 @@ def noisy_roc_auc(
     center, scale = (float(w[-1]), float(np.linalg.norm(w[:-1]))) if len(w) > 1 else (0.0, 1.0)
     held = Held(scores, labels, center=center, scale=scale)
     m = len(labels)
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (first, second), off = _noisy_means(
-        payer,
-        estimator,
-        "noisy_roc_auc",
-        1.0,
-        lambda _: held.counts(),
-        lambda found: held.ranks(m * found[0]),
-    )
-    told = metrics(m * first, m * second, ("0", "1"), noise=m * off)["auc"]
-    return 0.5 if told is None else float(told)
+    stages = (lambda _: held.counts(), lambda found: held.ranks(m * found[0]))
+    told, off = _noisy_means(estimator, "noisy_roc_auc", (epsilon, delta), 1.0, *stages)
+    area = metrics(m * told[0], m * told[1], ("0", "1"), noise=m * off)["auc"]
+    return 0.5 if area is None else float(area)
 
 
 def _log_odds(estimator: Any, X: Any) -> Any:
@@ -252,8 +244,7 @@ def noisy_r2(
         # Squared residuals are in [0, 4], targets in [-1, 1]: these vectors have norms up to 1.5.
         vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
     vectors = blanked(vectors, known & np.isfinite(targets))
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (told,), _ = _noisy_means(payer, estimator, "noisy_r2", 1.5, lambda _: vectors)
+    (told,), _ = _noisy_means(estimator, "noisy_r2", (epsilon, delta), 1.5, lambda _: vectors)
     residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
     return float(1 - max(residual, 0.0) / max(variance, 1e-6))
 
@@ -325,9 +316,9 @@ def _predicted_alone(
 
 
 def _noisy_means(
-    payer: PrivateEstimator,
     estimator: Any,
     label: str,
+    target: tuple[float, float],
     bound: float,
     *stages: Callable[[list[Table]], Table],
 ) -> tuple[list[Table], float]:
@@ -336,6 +327,7 @@ def _noisy_means(
     The budgets in use pay for all of them before the first is answered.
     """
     found = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    payer = PrivateEstimator(epsilon=target[0], delta=target[1])
     payer._seed = getattr(estimator, "_seed", None)
     # The score is about the persons that the model is about.
     rows = (value for name, value in found.items() if name.split("__")[-1] == "rows_per_person")
