@@ -122,15 +122,11 @@ class Silo:
     ) -> None:
         validate.instance(Objective, objective=objective)
         self.objective = objective
+        self.in_memory = store is None
         self._store, self._seed, self._gives_digests = store, seed, gives_digests
         self._oracle: Oracle | None = None
         self._closed = False
         self._lock = RLock()
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether answers are not written to a file."""
-        return self._store is None
 
     def describe(self) -> Description:
         """Return public numbers, and whether the owner gave a seed."""
@@ -151,7 +147,7 @@ class Silo:
                     "the silo with store=PATH to repeat its answers to this plan, or with "
                     "store=BudgetBook(...) to answer further plans within a total."
                 )
-            self._shut()
+            self.close()
             self._oracle = oracle_of(self.objective, plan, self._seed, self._store)
             self._closed = False
 
@@ -171,11 +167,8 @@ class Silo:
     def close(self) -> None:
         """Refuse further answers and close the file; the ledger can still be read."""
         with self._lock:
-            self._shut()
-
-    def _shut(self) -> None:
-        self._closed = True
-        getattr(self._oracle, "close", lambda: None)()
+            self._closed = True
+            getattr(self._oracle, "close", lambda: None)()
 
     def ledger(self) -> Ledger:
         """Return the releases since the silo was opened."""
