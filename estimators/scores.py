@@ -36,7 +36,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
@@ -50,52 +49,7 @@ from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, l
 from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics
 
-__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2", "noisy_roc_auc"]
-
-
-class PrivateAccuracy(PrivateEstimator):
-    """Accuracy, noisy while a budget is in use, about folds that no label has a say in."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self._pays():
-            # scikit-learn folds classifiers by all labels: one moves others. None folds by place.
-            tags.estimator_type = None
-        return tags
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Return the share of records of shape (m, n_features) with the right prediction.
-
-        While a budget is in use, the answer has Gaussian noise and is charged to it, and
-        ``sample_weight`` must be None. Labels that are no classes count as wrong.
-        """
-        if not self._pays():
-            predicted = self.predict(X)
-            labels = one_for_each(predicted, y, estimator=type(self).__name__)
-            right = codes("y", labels, self.classes_) == np.searchsorted(self.classes_, predicted)
-            return float(np.average(right, weights=sample_weight))
-        return noisy_accuracy(self, X, y, **_price(self, sample_weight))
-
-
-class PrivateR2(PrivateEstimator):
-    """Coefficient of determination, noisy while a budget is in use."""
-
-    def _extent(self) -> tuple[float, float]:
-        """Return the declared bounds of the target."""
-        raise NotImplementedError
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination R^2 on records of shape (m, n_features).
-
-        While a budget is in use, it is computed from one noisy answer about squared residuals and
-        the first two moments of the target, within its declared bounds, is charged to the budget,
-        and ``sample_weight`` must be None.
-        """
-        if not self._pays():
-            predicted = self.predict(X)
-            given = cells("y", one_for_each(predicted, y, estimator=type(self).__name__))
-            return float(r2_score(given, predicted, sample_weight=sample_weight))
-        return noisy_r2(self, X, y, target_bounds=self._extent(), **_price(self, sample_weight))
+__all__ = ["noisy_accuracy", "noisy_r2", "noisy_roc_auc", "share_of"]
 
 
 def noisy_accuracy(
@@ -249,7 +203,7 @@ def noisy_r2(
     return float(1 - max(residual, 0.0) / max(variance, 1e-6))
 
 
-def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
+def share_of(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
     """Return epsilon and delta of an estimator's own score."""
     estimator._refuse_elsewhere()
     if sample_weight is not None:
