@@ -147,7 +147,7 @@ class Silo:
                     "the silo with store=PATH to repeat its answers to this plan, or with "
                     "store=BudgetBook(...) to answer further plans within a total."
                 )
-            self.close()
+            self._shut()
             self._oracle = oracle_of(self.objective, plan, self._seed, self._store)
             self._closed = False
 
@@ -167,8 +167,11 @@ class Silo:
     def close(self) -> None:
         """Refuse further answers and close the file; the ledger can still be read."""
         with self._lock:
-            self._closed = True
-            getattr(self._oracle, "close", lambda: None)()
+            self._shut()
+
+    def _shut(self) -> None:
+        self._closed = True
+        getattr(self._oracle, "close", lambda: None)()
 
     def ledger(self) -> Ledger:
         """Return the releases since the silo was opened."""
