@@ -86,6 +86,7 @@ class PricedSampler:
     def __init__(self, law: Sampler, n: int, length: int, seed: Seed) -> None:
         self.law, self.n, self._length = law, n, length
         self._root = root_of(seed, "loader", repr(law), str(n))
+        self._identity: dict[str, Any] = {"law": repr(law), "n": n}
         self._epoch, self._given = 0, length
         self._begun = self._resumed = False
 
@@ -165,10 +166,6 @@ class PricedSampler:
         self._root = str(state["secret"])
         self._epoch, self._given = int(state["epoch"]), int(state["batches"])
         self._resumed = True
-
-    @property
-    def _identity(self) -> dict[str, Any]:
-        return {"law": repr(self.law), "n": self.n}
 
 
 class AllocationSampler(PricedSampler):
@@ -428,7 +425,9 @@ def _fault(loader: Any, sampler: Any, size: int) -> str | None:
             f"The loader puts {size} of its batches together, and a record may be in several: "
             "give it as batch_sampler, or as sampler with batch_size=None."
         )
-    drawn, items = _drawn_from(sampler), len(loader.dataset)
+    items, drawn = len(loader.dataset), getattr(sampler, "n", getattr(sampler, "num_samples", None))
+    if hasattr(sampler, "data_source"):
+        drawn = len(sampler.data_source)
     if drawn not in (None, items):
         return f"It draws from n={drawn} records, and the data set has {items}."
     rows = np.asarray(getattr(sampler, "indices", ()), dtype=np.int64)
@@ -443,14 +442,6 @@ def _fault(loader: Any, sampler: Any, size: int) -> str | None:
             "moves the sum by up to twice its bound where it is alone in a batch. Leave it out."
         )
     return None
-
-
-def _drawn_from(sampler: Any) -> int | None:
-    """Return the number of records that a sampler draws from; None for one with indices."""
-    if hasattr(sampler, "data_source"):
-        return len(sampler.data_source)
-    found: int | None = getattr(sampler, "n", getattr(sampler, "num_samples", None))
-    return found
 
 
 def _ours(sampler: PricedSampler, size: int, drop_last: bool) -> Verdict:

@@ -71,39 +71,31 @@ class RanksLost(DpcalError):  # noqa: N818
 
 
 class Ranks(Protocol):
-    """The processes of one run, which trust each other: ``rank`` of ``size``, from 0."""
+    """The processes of one run, which trust each other: ``rank`` of ``size``, from 0.
+
+    The methods of this base are those of a single rank.
+    """
 
     rank: int
     size: int
 
     def told(self, make: Callable[[], Any]) -> Any:
         """Return or raise on every rank the result of ``make``, which runs on rank 0 only."""
-        ...
-
-    def same(self, **values: Any) -> None:
-        """Refuse, by RanksDisagree on all ranks, values that are not the same on all."""
-        ...
-
-    def total(self, whole: Integers) -> Integers:
-        """Return the sum of the ranks' arrays of whole numbers, on all ranks."""
-        ...
-
-
-class Alone:
-    """The only rank of a run."""
-
-    rank, size = 0, 1
-
-    def told(self, make: Callable[[], Any]) -> Any:
-        """See :class:`Ranks`."""
         return make()
 
     def same(self, **values: Any) -> None:
-        """See :class:`Ranks`."""
+        """Refuse, by RanksDisagree on all ranks, values that are not the same on all."""
+        return
 
     def total(self, whole: Integers) -> Integers:
-        """See :class:`Ranks`."""
+        """Return the sum of the ranks' arrays of whole numbers, on all ranks."""
         return whole
+
+
+class Alone(Ranks):
+    """The only rank of a run."""
+
+    rank, size = 0, 1
 
 
 def check_same(gathered: Sequence[Mapping[str, Any]]) -> None:

@@ -43,7 +43,7 @@ from dpcal.estimators.queries import labels_of_columns
 from dpcal.estimators.reading import by_partitions, checked, shaped, table_of
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
 from dpcal.optim.objectives.placed import sample_of
-from dpcal.tables.bases import bins, bins_of, hats, waves
+from dpcal.tables.bases import bins, hats, waves
 
 __all__ = ["Bins", "OneHotEncoder", "RandomFeatures", "Splines"]
 
@@ -241,7 +241,7 @@ class Splines(Basis):
     n_knots: int = 8
 
     def _expanded(self, places: Table) -> Table:
-        count = _at_least(2, n_knots=self.n_knots)
+        count = _at_least_two(n_knots=self.n_knots)
         return _scaled([hats(column, count) for column in places.T])
 
     def _labels(self, names: Sequence[str]) -> list[str]:
@@ -258,46 +258,16 @@ class Bins(Basis):
         See :class:`Splines`.
     n_bins
         Number >= 2 of bins of a column, each a feature.
-    pairs
-        Pairs of columns, by their numbers, with joint bins in addition to their own.
-    n_pair_bins
-        Number >= 2 of bins of each column in a pair; their joint bins are the square of it.
     """
 
     n_bins: int = 16
-    pairs: Any = ()
-    n_pair_bins: int = 5
 
     def _expanded(self, places: Table) -> Table:
-        count, side = _at_least(2, n_bins=self.n_bins), _at_least(2, n_pair_bins=self.n_pair_bins)
-        parts = [bins(column, count) for column in places.T]
-        for first, second in self._pairs(places.shape[1]):
-            joint = side * bins_of(places[:, first], side) + bins_of(places[:, second], side)
-            cells = np.eye(side**2)[joint]
-            cells[np.isnan(places[:, first])] = np.nan
-            parts.append(cells)
-        return _scaled(parts)
-
-    def _pairs(self, columns: int) -> list[tuple[int, int]]:
-        try:
-            pairs = [(first, second) for first, second in self.pairs]
-        except (TypeError, ValueError):
-            raise ValueError(f"pairs must be pairs of columns, got {self.pairs!r}.") from None
-        for pair in pairs:
-            if not all(each in range(columns) for each in pair) or pair[0] == pair[1]:
-                raise ValueError(
-                    f"pairs must hold two different numbers of columns in [0, {columns}) each, "
-                    f"got {pair!r}."
-                )
-        return pairs
+        count = _at_least_two(n_bins=self.n_bins)
+        return _scaled([bins(column, count) for column in places.T])
 
     def _labels(self, names: Sequence[str]) -> list[str]:
-        cells = [(i, j) for i in range(self.n_pair_bins) for j in range(self.n_pair_bins)]
-        return [f"{name} bin {place}" for name in names for place in range(self.n_bins)] + [
-            f"{names[first]} bin {i}, {names[second]} bin {j}"
-            for first, second in self._pairs(len(names))
-            for i, j in cells
-        ]
+        return [f"{name} bin {place}" for name in names for place in range(self.n_bins)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -347,8 +317,8 @@ def _scaled(parts: Sequence[Table]) -> Table:
     return together
 
 
-def _at_least(least: int, **given: Any) -> int:
+def _at_least_two(**given: Any) -> int:
     ((name, value),) = given.items()
-    if validate.count(**given) < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+    if validate.count(**given) < 2:
+        raise ValueError(f"{name} must be a whole number >= 2, got {value!r}.")
     return int(value)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal._internal import validate
@@ -35,8 +36,8 @@ from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
 from dpcal.estimators.bounds import BoundedEstimator, scaled
 from dpcal.estimators.queries import Pairs, labels_query
-from dpcal.estimators.reading import checked, real_cells, shaped
-from dpcal.estimators.scores import PrivateAccuracy, PrivateR2
+from dpcal.estimators.reading import checked, one_for_each, real_cells, shaped
+from dpcal.estimators.scores import noisy_accuracy, noisy_r2, share_of
 from dpcal.optim.linear_fit import (
     RELEASES,
     LinearSettings,
@@ -46,7 +47,7 @@ from dpcal.optim.linear_fit import (
     plan_linear,
 )
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
-from dpcal.optim.objectives.domains import blanked, cells, finite_rows
+from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows
 from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["LinearRegression", "LogisticRegression", "Ridge"]
@@ -77,6 +78,8 @@ class LinearModel(BoundedEstimator):
 
     def _new(self, X: ArrayLike) -> Table:
         """Return new records as finite float64; a cell that is no finite number is refused."""
+        check_is_fitted(self)
+        self._refuse_unpaid()
         table: Table = checked(self, X, numbers_of=_cells_of, reset=False, least=1)
         if not np.isfinite(table).all():
             raise ValueError(
@@ -159,7 +162,7 @@ def _cells_of(X: Any, *, least: int, estimator: str) -> Table:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[misc]
+class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Linear regression from noisy second moments, or by noisy gradient descent.
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
@@ -299,14 +302,22 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
 
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""
-        check_is_fitted(self)
-        self._refuse_unpaid()
         predicted: Table = self._new(X) @ self.coef_ + self.intercept_
         return predicted
 
-    def _extent(self) -> tuple[float, float]:
-        low, high = self._ends(name="target_bounds")
-        return float(low), float(high)
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2 on records of shape (m, n_features).
+
+        While a budget is in use, it is computed from one noisy answer about squared residuals and
+        the first two moments of the target, within its declared bounds, is charged to the budget,
+        and ``sample_weight`` must be None.
+        """
+        if not self._pays():
+            predicted = self.predict(X)
+            given = cells("y", one_for_each(predicted, y, estimator=type(self).__name__))
+            return float(r2_score(given, predicted, sample_weight=sample_weight))
+        low, high = map(float, self._ends(name="target_bounds"))
+        return noisy_r2(self, X, y, target_bounds=(low, high), **share_of(self, sample_weight))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -366,7 +377,7 @@ def _informative(multiplier: float, n: int, d: int) -> bool:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
+class LogisticRegression(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Logistic regression of two or more classes by noisy gradient descent.
 
     Every step clips each record's gradient, sums, and adds Gaussian noise. A hundredth of the
@@ -537,8 +548,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
     def decision_function(self, X: ArrayLike) -> Table:
         """Return scores: shape (m,) for two classes, else (m, n_classes)."""
-        check_is_fitted(self)
-        self._refuse_unpaid()
         scores: Table = self._new(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -561,3 +570,23 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         """Return probabilities of the classes, shape (m, n_classes)."""
         probabilities: Table = np.exp(self.predict_log_proba(X))
         return probabilities
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self._pays():
+            # scikit-learn folds classifiers by all labels: one moves others. None folds by place.
+            tags.estimator_type = None
+        return tags
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
+        """Return the share of records of shape (m, n_features) with the right prediction.
+
+        While a budget is in use, the answer has Gaussian noise and is charged to it, and
+        ``sample_weight`` must be None. Labels that are no classes count as wrong.
+        """
+        if not self._pays():
+            predicted = self.predict(X)
+            labels = one_for_each(predicted, y, estimator=type(self).__name__)
+            right = codes("y", labels, self.classes_) == np.searchsorted(self.classes_, predicted)
+            return float(np.average(right, weights=sample_weight))
+        return noisy_accuracy(self, X, y, **share_of(self, sample_weight))

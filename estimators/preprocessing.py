@@ -25,7 +25,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
@@ -43,10 +42,6 @@ from dpcal.optim.objectives.placed import as_they_are, by_row
 __all__ = ["PCA", "Clipper", "QuantileTransformer", "SimpleImputer", "StandardScaler"]
 
 STRATEGIES = ("mean", "median", "constant")
-LAWS = ("uniform", "normal")
-
-# Ranks of the normal law end here, as scikit-learn's do: beyond, scores would be infinite.
-_END = 1e-7
 
 
 class ByColumn(OneToOneFeatureMixin, Transformer, BoundedEstimator):  # type: ignore[misc]
@@ -264,8 +259,6 @@ class QuantileTransformer(ByColumn):
     ----------
     n_quantiles
         Number of quantiles between the bounds, 2^k - 1 with k >= 1.
-    output_distribution
-        ``"uniform"`` on [0, 1], or ``"normal"``.
 
     Attributes
     ----------
@@ -286,14 +279,12 @@ class QuantileTransformer(ByColumn):
     """
 
     n_quantiles: int = 15
-    output_distribution: str = "uniform"
 
     def _is_gaussian(self) -> bool:
         return False
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         d = X.shape[1]
-        validate.choice(LAWS, output_distribution=self.output_distribution)
         levels = (validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
@@ -310,9 +301,7 @@ class QuantileTransformer(ByColumn):
 
     def _transformed(self, X: Table) -> Table:
         pairs = zip(X.T, self.quantiles_.T, strict=True)
-        ranks = np.column_stack([np.interp(x, cuts, self.references_) for x, cuts in pairs])
-        normal = self.output_distribution == "normal"
-        return ndtri(np.clip(ranks, _END, 1 - _END)) if normal else ranks
+        return np.column_stack([np.interp(x, cuts, self.references_) for x, cuts in pairs])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

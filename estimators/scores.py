@@ -36,7 +36,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
@@ -50,52 +49,7 @@ from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, l
 from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics
 
-__all__ = ["PrivateAccuracy", "PrivateR2", "noisy_accuracy", "noisy_r2", "noisy_roc_auc"]
-
-
-class PrivateAccuracy(PrivateEstimator):
-    """Accuracy, noisy while a budget is in use, about folds that no label has a say in."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self._pays():
-            # scikit-learn folds classifiers by all labels: one moves others. None folds by place.
-            tags.estimator_type = None
-        return tags
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Return the share of records of shape (m, n_features) with the right prediction.
-
-        While a budget is in use, the answer has Gaussian noise and is charged to it, and
-        ``sample_weight`` must be None. Labels that are no classes count as wrong.
-        """
-        if not self._pays():
-            predicted = self.predict(X)
-            labels = one_for_each(predicted, y, estimator=type(self).__name__)
-            right = codes("y", labels, self.classes_) == np.searchsorted(self.classes_, predicted)
-            return float(np.average(right, weights=sample_weight))
-        return noisy_accuracy(self, X, y, **_price(self, sample_weight))
-
-
-class PrivateR2(PrivateEstimator):
-    """Coefficient of determination, noisy while a budget is in use."""
-
-    def _extent(self) -> tuple[float, float]:
-        """Return the declared bounds of the target."""
-        raise NotImplementedError
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination R^2 on records of shape (m, n_features).
-
-        While a budget is in use, it is computed from one noisy answer about squared residuals and
-        the first two moments of the target, within its declared bounds, is charged to the budget,
-        and ``sample_weight`` must be None.
-        """
-        if not self._pays():
-            predicted = self.predict(X)
-            given = cells("y", one_for_each(predicted, y, estimator=type(self).__name__))
-            return float(r2_score(given, predicted, sample_weight=sample_weight))
-        return noisy_r2(self, X, y, target_bounds=self._extent(), **_price(self, sample_weight))
+__all__ = ["noisy_accuracy", "noisy_r2", "noisy_roc_auc", "share_of"]
 
 
 def noisy_accuracy(
@@ -136,9 +90,8 @@ def noisy_accuracy(
     right = codes("y", labels, classes) == np.searchsorted(classes, predicted)
     vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (means,), _ = _noisy_means(payer, estimator, "noisy_accuracy", 0.5, lambda _: vectors)
-    return float(np.clip(means[0] + 0.5, 0.0, 1.0))
+    means, _ = _noisy_means(estimator, "noisy_accuracy", (epsilon, delta), 0.5, lambda _: vectors)
+    return float(np.clip(means[0][0] + 0.5, 0.0, 1.0))
 
 
 def noisy_roc_auc(
@@ -186,17 +139,10 @@ def noisy_roc_auc(
     center, scale = (float(w[-1]), float(np.linalg.norm(w[:-1]))) if len(w) > 1 else (0.0, 1.0)
     held = Held(scores, labels, center=center, scale=scale)
     m = len(labels)
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (first, second), off = _noisy_means(
-        payer,
-        estimator,
-        "noisy_roc_auc",
-        1.0,
-        lambda _: held.counts(),
-        lambda found: held.ranks(m * found[0]),
-    )
-    told = metrics(m * first, m * second, ("0", "1"), noise=m * off)["auc"]
-    return 0.5 if told is None else float(told)
+    stages = (lambda _: held.counts(), lambda found: held.ranks(m * found[0]))
+    told, off = _noisy_means(estimator, "noisy_roc_auc", (epsilon, delta), 1.0, *stages)
+    area = metrics(m * told[0], m * told[1], ("0", "1"), noise=m * off)["auc"]
+    return 0.5 if area is None else float(area)
 
 
 def _log_odds(estimator: Any, X: Any) -> Any:
@@ -252,13 +198,12 @@ def noisy_r2(
         # Squared residuals are in [0, 4], targets in [-1, 1]: these vectors have norms up to 1.5.
         vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
     vectors = blanked(vectors, known & np.isfinite(targets))
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
-    (told,), _ = _noisy_means(payer, estimator, "noisy_r2", 1.5, lambda _: vectors)
+    (told,), _ = _noisy_means(estimator, "noisy_r2", (epsilon, delta), 1.5, lambda _: vectors)
     residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
     return float(1 - max(residual, 0.0) / max(variance, 1e-6))
 
 
-def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
+def share_of(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
     """Return epsilon and delta of an estimator's own score."""
     estimator._refuse_elsewhere()
     if sample_weight is not None:
@@ -325,9 +270,9 @@ def _predicted_alone(
 
 
 def _noisy_means(
-    payer: PrivateEstimator,
     estimator: Any,
     label: str,
+    target: tuple[float, float],
     bound: float,
     *stages: Callable[[list[Table]], Table],
 ) -> tuple[list[Table], float]:
@@ -336,6 +281,7 @@ def _noisy_means(
     The budgets in use pay for all of them before the first is answered.
     """
     found = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    payer = PrivateEstimator(epsilon=target[0], delta=target[1])
     payer._seed = getattr(estimator, "_seed", None)
     # The score is about the persons that the model is about.
     rows = (value for name, value in found.items() if name.split("__")[-1] == "rows_per_person")

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -31,7 +31,7 @@ def split_budget(
     *,
     epsilon: float,
     delta: float,
-    weights: Sequence[float] | Mapping[str, float] | None = None,
+    weights: Sequence[float] | None = None,
 ) -> Any:
     """Return a copy of a pipeline with private steps that share (epsilon, delta).
 
@@ -49,8 +49,7 @@ def split_budget(
     delta
         A number in (0, 1) for one fit of the whole pipeline.
     weights
-        Weights of the private steps, > 0: a sequence in their order, or a mapping from the names of
-        steps, such as ``"columntransformer__scaler"``. Equal when omitted.
+        Weights of the private steps, > 0, in their order. Equal when omitted.
 
     Raises
     ------
@@ -66,21 +65,16 @@ def split_budget(
     units = sorted({step.rows_per_person for step in private.values()})
     if len(units) > 1:
         raise ValueError(f"rows_per_person must be the same for all private steps, got {units}.")
-    given = dict.fromkeys(private, 1.0) if weights is None else weights
-    if not isinstance(given, Mapping):
-        if len(given) != len(private):
-            raise ValueError(
-                f"weights must be one for each of {', '.join(private)}, got {len(given)} of them."
-            )
-        given = dict(zip(private, given, strict=True))
-    if set(given) != set(private):
+    given = [1.0] * len(private) if weights is None else weights
+    if len(given) != len(private):
         raise ValueError(
-            f"weights must be for the private steps {', '.join(private)}, got {', '.join(given)}."
+            f"weights must be one for each of {', '.join(private)}, got {len(given)} of them."
         )
-    positive = {name: validate.positive(weights=weight) for name, weight in given.items()}
-    total = math.fsum(positive.values())
+    positive = [validate.positive(weights=weight) for weight in given]
+    total = math.fsum(positive)
     # Rounded down, so that deltas do not add up to more than the whole.
-    shares = {name: weight / total * (1 - 2.0**-50) for name, weight in positive.items()}
+    parts = [weight / total * (1 - 2.0**-50) for weight in positive]
+    shares = dict(zip(private, parts, strict=True))
 
     def together(noise: float) -> events.DpEvent:
         own = {name: (whole[0] * share / noise, whole[1] * share) for name, share in shares.items()}

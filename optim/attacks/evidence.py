@@ -20,7 +20,7 @@ correlated noise       the strategy C and the law of participations   exact, or 
 
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=2)
->>> evidence = evidence_of(query, n=3)
+>>> evidence = Evidence(query, n=3)
 >>> for x in ([1.0, 0.0, 0.5], [1.0, 0.0, 0.5]):
 ...     evidence.add(np.array(x), np.arange(3))
 >>> evidence.log_ratios().tolist()
@@ -43,7 +43,7 @@ from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["KINDS", "Evidence", "evidence_of", "law_of"]
+__all__ = ["KINDS", "Evidence", "law_of"]
 
 # Kinds of queries with one coordinate for each canary: other answers mix dependent canaries.
 KINDS = ("gradient", "gradient difference")
@@ -52,10 +52,24 @@ KINDS = ("gradient", "gradient difference")
 class Evidence:
     """Adds up the evidence of the answers to one query about each of n canaries.
 
-    ``told`` are the canaries that the answers are about.
+    ``told`` are the canaries that the answers are about. UnsupportedEvent is raised if an answer
+    has no coordinate for each canary, or canaries are not independent.
     """
 
     def __init__(self, query: Query, n: int) -> None:
+        if query.kind not in KINDS:
+            raise UnsupportedEvent(
+                "likelihood ratios are for gradients and their differences, in which each canary "
+                f"has a coordinate of its own, got query {query.name!r} of kind {query.kind!r}. "
+                "What such a run tells can be bounded from its parameters alone, by "
+                "optim.attacks.plant."
+            )
+        if query.sampler == "shuffled-epochs":
+            raise UnsupportedEvent(
+                "likelihood ratios are for canaries that are drawn independently, got query "
+                f"{query.name!r} on shuffled epochs, where others move with a canary. The price of "
+                "such a run has an attack on one data set as its lower end."
+            )
         self._query, self._n = query, n
         self._parted = query.composition == "disjoint"
         self.told = np.full(n, not self._parted)
@@ -130,24 +144,3 @@ def law_of(query: Query, rounds: int) -> Automaton:
     if isinstance(law, laws.CyclicPoisson):
         law = dataclasses.replace(law, random_shift=True)
     return law.automaton(rounds)
-
-
-def evidence_of(query: Query, n: int) -> Evidence:
-    """Return an accumulator of the evidence of a query's answers about n canaries.
-
-    UnsupportedEvent is raised if an answer has no coordinate for each canary, or canaries are not
-    independent.
-    """
-    if query.kind not in KINDS:
-        raise UnsupportedEvent(
-            "likelihood ratios are for gradients and their differences, in which each canary has a "
-            f"coordinate of its own, got query {query.name!r} of kind {query.kind!r}. What such a "
-            "run tells can be bounded from its parameters alone, by optim.attacks.plant."
-        )
-    if query.sampler == "shuffled-epochs":
-        raise UnsupportedEvent(
-            "likelihood ratios are for canaries that are drawn independently, got query "
-            f"{query.name!r} on shuffled epochs, where others move with a canary. The price of "
-            "such a run has an attack on one data set as its lower end."
-        )
-    return Evidence(query, n)

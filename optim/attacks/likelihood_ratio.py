@@ -37,7 +37,7 @@ from dpcal._internal.roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.attacks.evidence import Evidence, evidence_of
+from dpcal.optim.attacks.evidence import Evidence
 from dpcal.optim.attacks.rates import LowerBound, at_a_level, independent, together
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.noise import observing
@@ -191,7 +191,7 @@ def likelihood(
     """
     validate.instance(Plan, plan=plan)
     for query in plan.queries:
-        evidence_of(query, plan.n)
+        Evidence(query, plan.n)
     validate.probability(confidence=confidence)
     if validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
@@ -239,7 +239,7 @@ class _Ratios(Recorder):
             for sign in (1.0, -1.0) if self._replaced else (1.0,):
                 key = (id(due.objective), query.name, query.noise_multiplier, sign)
                 if key not in self._found:
-                    self._found[key] = evidence_of(query, self._n)
+                    self._found[key] = Evidence(query, self._n)
                 self._found[key].add(sign * x, due.rows)
         return answer
 

@@ -65,7 +65,6 @@ class Neighbours:
     label: str
     first: Table
     second: Table
-    row: int
 
 
 # To a linear model an opposite row of another label is the same record: other pairs keep labels.
@@ -106,11 +105,11 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
         if label in _RELABELLED and labels is not None and 0 < len(others) < len(labels) - 1:
             other = labels.copy()
             other[row] = others[0]
-        yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
+        yield Neighbours(label=label, first=(first, labels), second=(second, other))
     if labels is not None and labels.dtype.kind != "f" and len(others):
         alone, among = np.full_like(labels, others[0]), np.full_like(labels, others[0])
         alone[row] = labels[row]
-        yield Neighbours(label="empty group", first=(table, alone), second=(table, among), row=row)
+        yield Neighbours(label="empty group", first=(table, alone), second=(table, among))
 
 
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:

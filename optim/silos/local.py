@@ -122,15 +122,11 @@ class Silo:
     ) -> None:
         validate.instance(Objective, objective=objective)
         self.objective = objective
+        self.in_memory = store is None
         self._store, self._seed, self._gives_digests = store, seed, gives_digests
         self._oracle: Oracle | None = None
         self._closed = False
         self._lock = RLock()
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether answers are not written to a file."""
-        return self._store is None
 
     def describe(self) -> Description:
         """Return public numbers, and whether the owner gave a seed."""

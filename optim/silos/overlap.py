@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from dpcal._internal import validate
@@ -86,22 +86,16 @@ def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) 
     return prints
 
 
-class _Known(NamedTuple):
-    """Digests of whole data sets, and weak references to the objectives."""
-
-    digests: frozenset[bytes]
-    objectives: WeakSet[Objective]
-
-
-# Digests confirm guesses of records: they are secret, and stay out of results, which are released.
-_KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+# Digests of whole data sets, and weak references to the objectives, of each result. Digests confirm
+# guesses of records: they are secret, and stay out of results, which are released.
+_KNOWN: WeakKeyDictionary[Any, tuple[frozenset[bytes], WeakSet[Objective]]] = WeakKeyDictionary()
 
 
 def remember(result: Any, objectives: Iterable[Objective]) -> None:
     """Remember in this process that a result was about the records of these objectives."""
     given = list(objectives)
     digests = frozenset(objective.digest() for objective in given)
-    _KNOWN[result] = _Known(digests, WeakSet(given))
+    _KNOWN[result] = digests, WeakSet(given)
 
 
 def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
@@ -113,9 +107,10 @@ def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
     known = _KNOWN.get(result)
     if known is None:
         return False
-    if objective.digest() in known.digests:
+    digests, objectives = known
+    if objective.digest() in digests:
         return True
-    return each and any(_share(other, objective) for other in known.objectives)
+    return each and any(_share(other, objective) for other in objectives)
 
 
 def _share(one: Objective, other: Objective) -> bool:

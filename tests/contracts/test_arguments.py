@@ -23,7 +23,7 @@ VALUES |= {
 # Names whose values may be records, or long: messages show their shapes, their types or a part.
 ARRAYS = (
     "X y labels targets w initial center C classes deltas epsilons false_positive_rates "
-    "class_weights categories pairs"
+    "class_weights categories"
 )
 
 # Arguments that take such a value, or mean something else; the file says why.

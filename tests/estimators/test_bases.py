@@ -67,28 +67,13 @@ def test_features_of_a_record_depend_on_nothing_but_that_record(basis):
 
 
 @each_basis
-def test_a_blank_record_stays_blank_and_joint_bins_too(basis):
+def test_a_blank_record_stays_blank(basis):
     X, y = curved(600)
     X[3, 1] = np.nan
     found = basis.fit_transform(X)
     assert np.isnan(found[3]).all()
     assert np.isfinite(np.delete(found, 3, axis=0)).all()
-    joint = Bins(bounds=RANGE, pairs=[(0, 1)]).fit_transform(X)
-    assert np.isnan(joint[3]).all()
     make_pipeline(basis, LogisticRegression(epsilon=1.0, classes=[0, 1])).fit(X, y)
-
-
-def test_joint_bins_tell_what_no_sum_of_curves_does():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (6_000, 2))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    found = []
-    for pairs in ((), [(0, 1)]):
-        basis = Bins(bounds=(-1, 1), n_bins=4, pairs=pairs, n_pair_bins=4)
-        model = make_pipeline(basis, LogisticRegression(epsilon=1.0, classes=[0, 1])).fit(X, y)
-        found.append(roc_auc_score(y, model.decision_function(X)))
-    assert found[0] < 0.6 < 0.9 < found[1]
-    assert basis.get_feature_names_out()[-1] == "x0 bin 3, x1 bin 3"
 
 
 @each_basis

@@ -20,7 +20,7 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 from dpcal.optim import PrivateOracle, attacks
 from dpcal.optim.attacks.canaries import power
-from dpcal.optim.attacks.evidence import evidence_of
+from dpcal.optim.attacks.evidence import Evidence
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.registry import OPTIMIZERS, find
 
@@ -172,7 +172,7 @@ PATTERNS = {
 def test_ratios_of_correlated_noise_are_means_over_all_participations(name):
     asked, patterns, chances = PATTERNS[name]
     answers = np.random.default_rng(3).standard_normal((ROUNDS, 40)) * NOISE
-    evidence = evidence_of(asked, n=40)
+    evidence = Evidence(asked, n=40)
     for number, x in enumerate(answers):
         if number == 1:
             with pytest.raises(UnsupportedEvent, match="6 answers, got one of 1"):
@@ -184,7 +184,7 @@ def test_ratios_of_correlated_noise_are_means_over_all_participations(name):
 
 def test_a_part_says_nothing_of_records_that_are_not_in_it():
     part = parted("q", 2, 2, max_norm=1.0, noise_multiplier=NOISE, partition=None)
-    evidence = evidence_of(part, n=4)
+    evidence = Evidence(part, n=4)
     evidence.add(np.array([1.0, 9.0, 0.0, 9.0]), np.array([0, 2]))
     expected = [0.5 / NOISE**2, 0.0, -0.5 / NOISE**2, 0.0]
     assert evidence.log_ratios() == pytest.approx(expected)
