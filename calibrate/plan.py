@@ -58,6 +58,11 @@ class Priced:
         """Accountant of its claim: see :func:`dpcal.accountants.epsilon`."""
         return "auto"
 
+    @property
+    def event(self) -> events.DpEvent:
+        """The event of everything released, as :meth:`under` composes it for its own relation."""
+        return self.under()[0]
+
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event, composed for a relation, its own when omitted, and the relation."""
         raise NotImplementedError
@@ -68,7 +73,7 @@ class Priced:
         UnsupportedEvent is raised if no theorem here covers it.
         """
         records = validate.count(group_size=group_size)
-        return for_group(self.under()[0], -(-records // self.group_size))
+        return for_group(self.event, -(-records // self.group_size))
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of everything released.

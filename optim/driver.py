@@ -124,9 +124,11 @@ class Ending:
 
     @classmethod
     def of(cls, oracle: Oracle) -> Self:
-        """Return an ending for answers about an oracle's objective."""
+        """Return an ending for answers about an oracle's objective.
+
+        A softmax loss has no more classes than parameters.
+        """
         loss, weight = getattr(oracle, "linear_loss", None) or ("", 1.0)
-        # A softmax loss has no more classes than parameters.
         at_origin = {"logistic": 2, "softmax": oracle.dimension}.get(loss)
         return cls(
             at_origin=math.inf if at_origin is None else weight * math.log(max(2, at_origin)),

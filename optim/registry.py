@@ -42,7 +42,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
@@ -243,8 +243,8 @@ class Optimizer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values, without its functions."""
-        said = asdict(replace(self, builder=None, function=None))
-        return {name: value for name, value in said.items() if name not in ("builder", "function")}
+        own = ("builder", "function")
+        return {name: value for name, value in vars(self).items() if name not in own}
 
 
 class _Rows(Mapping[str, Optimizer]):

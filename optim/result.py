@@ -145,15 +145,11 @@ class Result(Priced):
         """
         check_ledger(self.ledger, self.plan, exact=self.complete and not self.early)
 
-    @property
-    def event(self) -> DpEvent:
-        """The event of the run: the ledger's, or the whole plan's if the run ended ``early``."""
-        return self.under()[0]
-
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
         """Return the event of the run, composed for a relation, and the relation.
 
-        A ledger that is not the plan's raises LedgerMismatch.
+        It is the ledger's, or the whole plan's if the run ended ``early``. A ledger that is not the
+        plan's raises LedgerMismatch.
         """
         return self._priced.under(neighboring_relation)
 

@@ -183,8 +183,10 @@ class Parts:
 
     @cached_property
     def _order(self) -> dict[str, RandomOrder]:
-        """A random order of the records for each partition, made when it is first needed."""
-        # A long order is drawn while it is handed out, so it has its own stream.
+        """A random order of the records for each partition, made when it is first needed.
+
+        A long order is drawn while it is handed out, so it has its own stream.
+        """
         streams, n = self._streams, self._n
         if not is_long(n):
             return {name: RandomOrder(n, streams.parting) for name in self._names}

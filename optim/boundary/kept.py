@@ -176,8 +176,13 @@ class KeptFile:
 
     @contextmanager
     def writing(self, file: sqlite3.Connection) -> Iterator[None]:
-        """Commit all statements executed inside, or none, while no other process writes."""
+        """Commit all statements executed inside, or none, while no other process writes.
+
+        A transaction of this connection that an interrupt left open is rolled back before.
+        """
         with self.named():
+            if file.in_transaction:
+                file.execute("ROLLBACK")
             file.execute("BEGIN IMMEDIATE")
             try:
                 yield

@@ -157,27 +157,28 @@ class Ledger(Priced):
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them.
 
-        LedgerMismatch is raised by the ledger of a run that has ended.
+        LedgerMismatch is raised by the ledger of a run that has ended. Counts are written before
+        rows: an interrupt in between may refuse an answer, and never allows one more.
         """
         if count != 1:
             count = validate.count(count=count)
         with _LOCK:
             self.check(query, count)
-            if self._rows and _alike(self._rows[-1][0], query):
-                last, before = self._rows[-1]
-                many, stream = before + count, query.correlation
-                if stream is not None and many > stream.strategy.steps:
-                    raise ValueError(
-                        f"count must be at most the strategy's steps={stream.strategy.steps}, got "
-                        f"{many}."
-                    )
-                self._rows[-1] = (last, many)
-            else:
-                self._rows.append((query, count))
+            follows = bool(self._rows) and _alike(self._rows[-1][0], query)
+            many, stream = count + (self._rows[-1][1] if follows else 0), query.correlation
+            if follows and stream is not None and many > stream.strategy.steps:
+                raise ValueError(
+                    f"count must be at most the strategy's steps={stream.strategy.steps}, got "
+                    f"{many}."
+                )
             self._counts[query.name] = self._counts.get(query.name, 0) + count
             if query.budget is not None:
                 share = count * _scaled(query.share_of_one)
                 self._shares[query.budget] = self._shares.get(query.budget, 0) + share
+            if follows:
+                self._rows[-1] = (self._rows[-1][0], many)
+            else:
+                self._rows.append((query, count))
 
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into the rest of its budget."""
@@ -229,18 +230,14 @@ class Ledger(Priced):
             counts[mechanism] = counts.get(mechanism, 0) + count
         return tuple(_counted(query, count) for query, count in counts.items())
 
-    @property
-    def event(self) -> DpEvent:
-        """The event of all releases, with equal mechanisms gathered: their order does not matter.
-
-        Correlated noise costs its whole strategy from its first answer on. LedgerMismatch is raised
-        if adaptive answers spent more than their budget, there are more answers with correlated
-        noise than their strategy has steps, or a partition has more parts than records.
-        """
-        return self.under()[0]
-
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
-        """Return the event, composed for a relation, and the relation; the ledger is checked."""
+        """Return the event of all releases, composed for a relation, and the relation.
+
+        Equal mechanisms are gathered: their order does not matter. Correlated noise costs its whole
+        strategy from its first answer on. LedgerMismatch is raised if adaptive answers spent more
+        than their budget, there are more answers with correlated noise than their strategy has
+        steps, or a partition has more parts than records.
+        """
         relation = validate.relation(neighboring_relation or self._relation)
         return self._composed(relation, 1), relation
 

@@ -125,7 +125,7 @@ class Store(KeptFile):
     def row(self, position: int) -> sqlite3.Row | None:
         """Return the row of an answer, if there is one."""
         with self.named():
-            asked = "SELECT * FROM answers WHERE position = ?"
+            asked = "SELECT question, answer, entry, state FROM answers WHERE position = ?"
             found: sqlite3.Row | None = self._file.execute(asked, (position,)).fetchone()
         return found
 

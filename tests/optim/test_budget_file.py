@@ -58,7 +58,7 @@ def test_fits_are_rows_of_the_book_and_cost_their_composition(tmp_path, capsys):
     assert main(["budget", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert told["neighboring_relation"] == "replace-special"
-    assert told["runs"][0]["plan"]["event"]["type"] == "GaussianDpEvent"
+    assert told["runs"][0]["plan"]["optimizer"] == "StandardScaler"
 
 
 def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path, capsys):
