@@ -101,20 +101,7 @@ class Records:
         frame = _rows_of(source.frame(numbers=numbers, columns=used))
         coding = Coding(features, missing_values=schema.missing_values)
         X, kept = coding.encode(frame)
-        labels = column.categories
-        if classification and not labels:
-            names = texts_of(frame[target], missing).drop_nulls().unique()
-            labels = tuple(sorted(names.to_list()))
-        if classification and len(labels) != 2:
-            raise ValueError(
-                f"target must hold two classes for loss='logistic', got {len(labels)} in column "
-                f"{target!r}; loss='squared' predicts numbers."
-            )
-        coded = column
-        if labels and not column.categories:
-            coded = Column(name=target, type="class", categories=labels, missing=column.missing)
-        cells, known = cells_of(frame[target], coded, missing)
-        y = cells.astype(np.float64) if classification else scaled(cells, column)
+        y, known, labels = _targets(frame[target], column, missing, classification)
         kept &= known
         X, y = (X, y) if kept.all() else (X[kept], y[kept])
         counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
@@ -135,7 +122,7 @@ class Records:
             X, y, owners, coins = X[few], y[few], owners[few], coins[few]
         train = coins >= held_out
         self.schema, self.target, self.coding, self.counts = schema, column, coding, counts
-        self.labels, self.labels_read = labels, coded is not column
+        self.labels, self.labels_read = labels, labels != column.categories
         self.X_train, self.y_train = X[train], y[train]
         self.X_test, self.y_test = X[~train], y[~train]
         self.owners = None if owners is None else owners[train]
@@ -144,6 +131,27 @@ class Records:
     def n(self) -> int:
         """Number of records to train on; of persons, where there are owners."""
         return len(self.y_train) if self.owners is None else len(np.unique(self.owners))
+
+
+def _targets(
+    series: Any, column: Column, missing: Collection[str], classification: bool
+) -> tuple[Vector, NDArray[np.bool_], tuple[str, ...]]:
+    """Return targets, which records are kept, and the classes: read if not given."""
+    if not classification:
+        values, known = cells_of(series, column, missing)
+        return scaled(values, column), known, ()
+    texts = texts_of(series, missing).drop_nulls()
+    labels = column.categories or tuple(sorted(texts.unique().to_list()))
+    if len(labels) != 2:
+        raise ValueError(
+            f"target must hold two classes for loss='logistic', got {len(labels)} in column "
+            f"{column.name!r}; loss='squared' predicts numbers."
+        )
+    if not column.categories:
+        rule = column.missing
+        column = Column(name=column.name, type="class", categories=labels, missing=rule)
+    codes, known = cells_of(series, column, missing)
+    return codes.astype(np.float64), known, labels
 
 
 def _rows_of(frame: Any) -> Any:

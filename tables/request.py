@@ -29,11 +29,12 @@ from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import schema_of_numbers
-from dpcal.tables.reading import check_extras, source_of
-from dpcal.tables.schema import schema_of
+from dpcal.tables.reading import Source, check_extras, source_of
+from dpcal.tables.schema import Schema, schema_of
 
 __all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
+_NONE: Mapping[str, Any] = {}
 PUBLIC = ("smoothness", "gap")
 _ROUNDING = 1e-6
 # Correlated noise is left out: no joint cost with the query for the norm of rows is known.
@@ -99,16 +100,11 @@ class Request:
         seed: int | None,
         neighboring_relation: str | None,
     ) -> None:
-        check_extras()
-        known = None if schema is None else schema_of(schema, group_size)
-        self.source = source_of(table, () if known is None else known.missing_values)
-        self.described = known is not None
-        known = known or schema_of(schema_of_numbers(self.source), group_size)
-        if not (target := target or known.target):
-            raise ValueError("target is needed: no schema names it.")
+        self.described, self.settings = schema is not None, dict(settings or {})
+        self.source, known, self.target = _opened(table, schema, group_size, target)
         if class_weights is not None:
-            known = known.weighted(target, class_weights)
-        self.schema, self.target, self.settings = known, target, dict(settings or {})
+            known = known.weighted(self.target, class_weights)
+        self.schema = known
         relation = neighboring_relation and relation_of(neighboring_relation)
         self.plan = None
         if use_plan is not None:
@@ -119,34 +115,27 @@ class Request:
             relation = self.plan.neighboring_relation
             n = self.plan.n if relation == "add-or-remove-one" else None
             self.settings = {"clipped": self.plan.clipped}
-        if epsilon is None or delta is None:
-            raise ValueError("train needs epsilon and delta, or use_plan.")
+        self.goal = _goal(epsilon, delta)
         self.by_person = self.settings.get("clipped") == "user"
         if self.by_person and known.person is None:
             raise ValueError("clipped='user' needs a schema with a column of type 'person'.")
-        self.row = find(optimizer or "dpsgd")
-        self.public: dict[str, Any] = {}
-        _check_optimizer(self.row, self.plan)
+        self.row, self.public = _row(optimizer or "dpsgd", self.plan), _NONE
         self.n = n if n is None else validate.count(n=n)
         if self.plan is None:
             self.n = known.n if n is None and not self.by_person else self.n
             if known.group_size > 1:
                 self.settings["group_size"] = known.group_size
             self.public = _public(self.row, self.settings)
-        relation = _relation(relation, self.row, self.n)
+        self.goal["neighboring_relation"] = relation = _relation(relation, self.row, self.n)
         self.loss = validate.choice(("logistic", "squared"), loss=loss)
         if held_out is not None:
             validate.choice(("noisy", "unprotected", "none"), held_out=held_out)
         self.held_out, self.intercept, self.seed = held_out, intercept, seed
         self.l2 = validate.non_negative(l2=l2)
         self.test_fraction = validate.below_one(test_fraction=test_fraction)
-        validate.positive(epsilon=epsilon)
-        validate.probability(delta=delta)
-        self.goal: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-        self.goal["neighboring_relation"] = relation
         self.chosen = optimizer is None and not self.settings and relation != "replace-one"
         self.budget = checked_book(budget, self.source.records)
-        self.coding = Coding(known.features(target))
+        self.coding = Coding(known.features(self.target))
 
     @property
     def trained_on(self) -> int | None:
@@ -222,8 +211,31 @@ def _plan(given: Plan | str | Path, asked: Mapping[str, Any], settled: Mapping[s
     return plan
 
 
-def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
-    """Refuse an optimizer that a table and settings do not suffice for."""
+def _opened(
+    table: Any, schema: Any, group_size: int | None, target: str | None
+) -> tuple[Source, Schema, str]:
+    """Return a table, its schema, and the name of its target; columns are numbers by default."""
+    check_extras()
+    known = None if schema is None else schema_of(schema, group_size)
+    source = source_of(table, () if known is None else known.missing_values)
+    known = known or schema_of(schema_of_numbers(source), group_size)
+    if not (target := target or known.target):
+        raise ValueError("target is needed: no schema names it.")
+    return source, known, target
+
+
+def _goal(epsilon: float | None, delta: float | None) -> dict[str, Any]:
+    """Return the target of privacy, without its relation."""
+    if epsilon is None or delta is None:
+        raise ValueError("train needs epsilon and delta, or use_plan.")
+    validate.positive(epsilon=epsilon)
+    validate.probability(delta=delta)
+    return {"epsilon": epsilon, "delta": delta}
+
+
+def _row(name: str, plan: Plan | None) -> Optimizer:
+    """Return an optimizer; refuse one that a table and settings do not suffice for."""
+    row = find(name)
     if row.blocks:
         raise ValueError(
             f"optimizer {row.name} is for minimax problems, which tables do not pose: take "
@@ -234,9 +246,10 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
             "optimizer correlated_dpsgd needs a plan, as of dpcal.calibrate.correlated_dpsgd: "
             "use_plan."
         )
+    return row
 
 
-def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
+def _public(row: Optimizer, settings: dict[str, Any]) -> Mapping[str, Any]:
     """Take public constants of the loss out of settings; refuse unknown settings.
 
     Clipping per person costs the same for any number of rows of a person.

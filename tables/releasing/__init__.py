@@ -5,3 +5,5 @@
 totals. 3. ``answering``: statistics -> a plan -> noisy answers, through the privacy boundary, and
 the report.
 """
+
+__all__: list[str] = []

@@ -22,7 +22,7 @@ def train(table, tmp_path, monkeypatch):
     """Stand in an empty folder, and return the words that train on a table there."""
     monkeypatch.chdir(tmp_path)
     schema = ["--schema", table.with_suffix(".toml")]
-    return ["train", table, *schema, "--target answer --epochs 3 --budget clinic.budget"]
+    return ["train", table, *schema, "--target answer --set epochs=3 --budget clinic.budget"]
 
 
 def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(cli, train, tmp_path):

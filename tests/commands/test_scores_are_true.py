@@ -27,7 +27,7 @@ def classified(rng, n, start, epsilon):
     X, score = drawn(rng, n, 0.8, start)
     y = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), "yes", "no")
     classes = {"type": "class", "categories": ["no", "yes"]}
-    found = trained(X, y, classes, epsilon=epsilon, epochs=5)
+    found = trained(X, y, classes, epsilon=epsilon, settings={"epochs": 5})
     fresh, score = drawn(rng, 100_000, 0.8, start)
     labels = rng.random(len(score)) < 1 / (1 + np.exp(-score))
     given = found.model.predict_proba(dict(zip(NAMES, fresh.T, strict=True)))[:, 1]

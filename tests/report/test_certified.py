@@ -17,7 +17,9 @@ PUBLIC = dpcal.tables.Schema.from_toml(SCHEMA)
 def trained(cli, tmp_path_factory):
     """The folder of a report whose claims are proved: of a model and of its scores."""
     folder = tmp_path_factory.mktemp("clinic") / "report"
-    found = dpcal.train(TABLE, PUBLIC, target="sick", epsilon=1.0, delta=1e-5, epochs=2)
+    found = dpcal.train(
+        TABLE, PUBLIC, target="sick", epsilon=1.0, delta=1e-5, settings={"epochs": 2}
+    )
     found.save(folder)
     cli("certify", folder)
     return folder

@@ -105,7 +105,9 @@ def folders(tmp_path_factory):
     total = {"epsilon": 3.0, "delta": 1e-6, "neighboring_relation": "replace-special"}
     dpcal.BudgetBook(book, records=table, **total)
     first = dpcal.release(table, schema, ["mean age"], budget=book, **TARGET)
-    second = dpcal.train(table, schema, target="sick", budget=str(book), epochs=2, **TARGET)
+    second = dpcal.train(
+        table, schema, target="sick", budget=str(book), settings={"epochs": 2}, **TARGET
+    )
     second.save(folder / "model")
     return first.save(folder / "release"), folder / "model"
 

@@ -170,7 +170,7 @@ def trained(loss):
         frame = {f"x{j}": table[0][:, j] for j in range(D)} | {"y": table[1]}
         said = io.StringIO()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            given = {"epsilon": 4.0, "delta": 1e-4, "epochs": 2, "test_fraction": 0.0}
+            given = {"epsilon": 4.0, "delta": 1e-4, "settings": {"epochs": 2}, "test_fraction": 0.0}
             found = dpcal.train(frame, {"columns": columns}, target="y", loss=loss, **given)
             print(found)
         told = {**found.document, "data": {**found.document["data"], "fingerprint": None}}
