@@ -202,7 +202,7 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         cost, kept = costs[id(run)]
         name = f"target epsilon {run['plan']['epsilon']:g}"
         silo = "" if run.get("silo") is None else f", silo {run['silo']}"
-        rows.append(_checked(name + silo, run, _composed([cost], run["delta"]), kept))
+        rows.append(_checked(name + silo, run, _alone(cost, run["delta"]), kept))
     # Runs of different silos are about different records: costs are not summed over silos.
     silos = _by_silo(runs)
     if None in silos and len(silos) > 1:
@@ -214,7 +214,7 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         # Scores are about records that no run has seen: each record pays for one of the two.
         cost, kept = priced(scores)
         kept = kept and {each.group_size for each, _ in costs.values()} == {cost.group_size}
-        prices.append(_composed([cost], scores["delta"]))
+        prices.append(_alone(cost, scores["delta"]))
         rows.append(_checked("held-out scores", scores, prices[-1], kept))
         same = (cost.neighboring_relation, scores["delta"]) == (relation, delta)
         within = within and kept and same
@@ -232,6 +232,13 @@ def priced(run: _Run) -> tuple[_Cost, bool]:
     except LedgerMismatch:
         return ledger, False
     return plan, True
+
+
+def _alone(cost: _Cost, delta: float) -> dict[str, Any]:
+    """Return the cost of one run, which has a label where its noise is correlated."""
+    relation, who = cost.neighboring_relation, cost.accountant
+    price = epsilon(cost.event, delta=delta, neighboring_relation=relation, accountant=who)
+    return {"epsilon": price.to_dict()}
 
 
 def _upper(found: Mapping[str, Any]) -> float:
