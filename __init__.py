@@ -58,9 +58,8 @@ if TYPE_CHECKING:
     from dpcal.optim.registry import run as run
     from dpcal.optim.result import Result as Result
     from dpcal.report.verification import verify as verify
-    from dpcal.tables.fit import train as train
+    from dpcal.tables.api import release as release, train as train
     from dpcal.tables.model import load_model as load_model
-    from dpcal.tables.releasing.answering import release as release
 
     __version__: str
 else:

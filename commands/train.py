@@ -25,6 +25,7 @@ def train(
     table: Path,
     *,
     schema: Path | None = None,
+    max_grad_norm: float | None = None,
     plan: bool = False,
     output: Path = Path("dpcal-report"),
     force: bool = False,
@@ -39,6 +40,8 @@ def train(
     schema
         File with types, ranges and categories (default: all columns are numbers). 'dpcal schema
         FILE' drafts one.
+    max_grad_norm
+        Norm that gradients are clipped to (default: chosen for the loss).
     plan
         Print the plan, its noise and its cost, and spend nothing.
     output
@@ -59,6 +62,8 @@ def train(
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
         fit.key_file(output, force=force)
+    if max_grad_norm is not None:
+        given["settings"] = {**(given["settings"] or {}), "max_norm": max_grad_norm}
     request = fit.Request(source, known, **given)
     if plan:
         return _planned(fit.Planned(request))

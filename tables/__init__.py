@@ -26,14 +26,15 @@ from typing import TYPE_CHECKING
 from dpcal._internal import lazy
 
 if TYPE_CHECKING:
+    from dpcal.tables.api import release as release, train as train
     from dpcal.tables.coding import REACH as REACH, Coding as Coding
     from dpcal.tables.drafting import draft as draft
-    from dpcal.tables.fit import Fitted as Fitted, train as train
+    from dpcal.tables.fit import Fitted as Fitted
     from dpcal.tables.made_up import example as example
     from dpcal.tables.model import Model as Model, load_model as load_model
     from dpcal.tables.reading import Source as Source, table_of as table_of
     from dpcal.tables.records import Records as Records
-    from dpcal.tables.releasing.answering import Release as Release, release as release
+    from dpcal.tables.releasing.answering import Release as Release
     from dpcal.tables.schema import Column as Column, Schema as Schema, schema_of as schema_of
 else:
     __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -46,7 +46,7 @@ from dpcal.tables.releasing.words import parse
 from dpcal.tables.schema import Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "planned", "release"]
+__all__ = ["Release", "planned", "released"]
 
 COVERED = "every number in the section 'release', and all of them together"
 
@@ -104,69 +104,20 @@ class Release:
         return "\n".join([*_lines(self.rows), "", claim])
 
 
-def release(
+def released(
     table: Any,
     schema: Schema | Mapping[str, Any] | str | Path,
     statistics: Sequence[str],
     *,
     epsilon: float,
     delta: float,
-    by: str | None = None,
-    where: str | None = None,
-    find_groups: bool = False,
-    n: int | None = None,
-    group_size: int | None = None,
-    budget: str | Path | None = None,
+    n: int | None,
+    group_size: int | None,
+    budget: str | Path | None,
+    find_groups: bool,
+    **which: str | None,
 ) -> Release:
-    """Release statistics of a table, with noise solved for all of them together.
-
-    Parameters
-    ----------
-    table
-        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
-        or the path of a file.
-    schema
-        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
-        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
-        ranges.
-    statistics
-        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
-        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``.
-        Each can end in ``where CONDITION`` and ``by AXES``.
-    epsilon
-        Target epsilon > 0 of all statistics together.
-    delta
-        Delta of the target, in (0, 1).
-    by
-        Groups of all statistics: columns, separated by commas. NAME:PARTS splits the range of a
-        number into equal parts.
-    where
-        Rows that count: comparisons with and, or, not, in.
-    find_groups
-        Find the groups of a column in ``by`` that the schema does not describe: all groups with
-        enough rows.
-    n
-        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
-        for one under replace-special).
-    group_size
-        Largest number of rows of one person (default: the schema's).
-    budget
-        Budget book that pays for the release; a release that does not fit is refused. The total of
-        a new book is the release's epsilon and delta.
-
-    Returns
-    -------
-    Release
-        Values with standard errors and confidence intervals; ``frame()`` is a data frame, and
-        ``save(folder)`` writes files that ``dpcal verify`` checks.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or a cell does not match the schema.
-    BudgetExceeded
-        If the release does not fit into the budget book.
-    """
+    """Release statistics of a table: see :func:`dpcal.release`."""
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
     validate.positive(epsilon=epsilon)
@@ -182,7 +133,7 @@ def release(
     known = schema_of(schema, group_size)
     source = source_of(table, known.missing_values)
     n = known.n if n is None else validate.count(n=n)
-    asked = [parse(text, known, by=by, where=where, find=find_groups) for text in statistics]
+    asked = [parse(text, known, find=find_groups, **which) for text in statistics]
     found = _open(asked)
     if (found and not find_groups) or len(found) > 1:
         raise ValueError(

@@ -67,8 +67,8 @@ def test_train_and_verify(cli, table, train, tmp_path, name):
         assert all(row["holds"] for row in verify(document))
     else:
         told = cli.refused("train", table, TARGET, name, *public, "-o", tmp_path / "other")
-        assert told.startswith("--n 220 is for --neighboring-relation add-or-remove-one,")
-        assert f"optimizer {name} does not have" in told
+        assert told.startswith("--neighboring-relation must be replace-one or replace-special")
+        assert f"for optimizer {name}, got 'add-or-remove-one', which n is for" in told
         assert "public_n" not in told
 
 
