@@ -42,7 +42,6 @@ class Ahead(StepwiseOracle):
         self._noise = None
         super()._take(rows)
         (query,) = self.plan.queries
-        # A mechanism that a recorder watches draws the noise itself.
         independent = type(self._mechanism) is Mechanism and query.correlation is None
         if independent and self.dimension >= MANY:
             self._thread = self._thread or ThreadPoolExecutor(1)

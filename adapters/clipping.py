@@ -58,7 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.sums import add_scaled, grid_step, in_steps, squares_of
-from dpcal.adapters.sites import Site, Watch, booked_in
+from dpcal.adapters.sites import Use, Watch, booked_in, wide
 from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
 
@@ -72,7 +72,6 @@ with needing("torch"):
 __all__ = ["CLIPPINGS", "ClippedSums", "Threshold", "records_in"]
 
 Integers = NDArray[np.int64]
-Signals = tuple[Tensor, Tensor]
 Names = tuple[str, ...]
 
 CLIPPINGS = ("flat", "per-layer", "automatic")
@@ -131,35 +130,10 @@ class Threshold:
         self.norm = min(max(self.norm * math.exp(-0.2 * surplus), 1e-150), 1e150)
 
 
-@dataclass(eq=False)
-class _Use:
-    """A site with its inputs and the gradients by its outputs, a record at each place."""
-
-    site: Site
-    inputs: Tensor
-    signals: Tensor
-
-    def __getitem__(self, some: slice) -> Signals:
-        """Return both vectors of some records; row numbers are whole."""
-        left, right = self.left(some), self.site.right(self.inputs[some])
-        if self.site.rows:
-            return left, right
-        return left.reshape(*right.shape[:3], -1), right.to(left.dtype)
-
-    def left(self, some: slice) -> Tensor:
-        """Return the gradients by outputs, (m, T, outputs), in single precision or doubles."""
-        signals = self.signals[some]
-        if self.site.left_out is not None:
-            signals = signals * (self.inputs[some] != self.site.left_out).unsqueeze(-1)
-        return self.site.left(_wide(signals))
-
-
 class _Weight:
-    """All uses of one weight, and of a bias with it."""
+    """All uses of one weight, and of a bias with it; formed where products would be slower."""
 
-    def __init__(
-        self, uses: list[_Use], shape: tuple[int, ...], *, with_bias: bool = False
-    ) -> None:
+    def __init__(self, uses: list[Use], shape: tuple[int, ...], *, with_bias: bool = False) -> None:
         self._uses, self._shape, self._with_bias = uses, shape, with_bias
         o, i = shape[0], math.prod(shape[1:])
         rows = [use.site.rows for use in uses]
@@ -167,7 +141,6 @@ class _Weight:
             math.prod(use.signals.shape[1:]) // (i if each else o)
             for use, each in zip(uses, rows, strict=True)
         )
-        # Times of both ways, in products in single precision: see benchmarks of each shape.
         is_faster = 7 * o * i <= 4 * T**2 * (o + i) + T * o * i
         self._formed = T > 1 and not all(rows) and is_faster and o * i <= max(_FORMED, T * (o + i))
         self.positions = 1 if self._formed else T
@@ -199,7 +172,7 @@ class _Bias:
 
     positions = 1
 
-    def __init__(self, uses: list[_Use]) -> None:
+    def __init__(self, uses: list[Use]) -> None:
         self._uses = uses
         self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
 
@@ -218,7 +191,7 @@ class _Given:
         self.numbers = math.prod(values.shape[1:])
 
     def __getitem__(self, some: slice) -> _Table:
-        return _Table(_wide(self._values[some]).reshape(-1, self.numbers))
+        return _Table(wide(self._values[some]).reshape(-1, self.numbers))
 
 
 class _Together:
@@ -320,11 +293,6 @@ class _Products:
             if self._with_bias:
                 totals[1].add_(left.sum((0, 1)))
             del left, right
-
-
-def _wide(values: Tensor) -> Tensor:
-    """Return values in single precision at least."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _squares(vectors: Tensor) -> Tensor:
@@ -469,7 +437,6 @@ class ClippedSums:
             most = threshold.kept * bound / threshold.norm
         length = self.dimension + (threshold is not None)
         total = torch.zeros(length, dtype=torch.double, device=device)
-        # Each block has a sum of its own, which bounds its rounding.
         block = total if count <= size else torch.zeros_like(total)
         places = {
             name: block[place].view(self._shapes[name]) for name, place in self._places.items()
@@ -558,7 +525,7 @@ class ClippedSums:
         for site, own, (place, zeros, axis) in zip(watch.sites, a, watch.outputs, strict=True):
             signal = None if place is None else next(signals)
             signal = zeros if signal is None else signal.reshape(zeros.shape)
-            uses.append(_Use(site, own.detach(), signal.movedim(axis, 0)))
+            uses.append(Use(site, own.detach(), signal.movedim(axis, 0)))
         of_bias = {name: [use for use in uses if use.site.bias == name] for name in booked}
         for name in booked:
             of_weight, shape = [use for use in uses if use.site.weight == name], self._shapes[name]

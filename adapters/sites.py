@@ -33,7 +33,7 @@ with needing("torch"):
     from torch.overrides import TorchFunctionMode
     from torch.utils._pytree import tree_leaves
 
-__all__ = ["Site", "Watch", "booked_in"]
+__all__ = ["Site", "Use", "Watch", "booked_in", "wide"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,34 @@ class Site:
     right: Callable[[Tensor], Tensor]
     rows: bool = False
     left_out: int | None = None
+
+
+@dataclass(eq=False)
+class Use:
+    """A site with its inputs and the gradients by its outputs, a record at each place."""
+
+    site: Site
+    inputs: Tensor
+    signals: Tensor
+
+    def __getitem__(self, some: slice) -> tuple[Tensor, Tensor]:
+        """Return both vectors of some records; row numbers are whole."""
+        left, right = self.left(some), self.site.right(self.inputs[some])
+        if self.site.rows:
+            return left, right
+        return left.reshape(*right.shape[:3], -1), right.to(left.dtype)
+
+    def left(self, some: slice) -> Tensor:
+        """Return the gradients by outputs, (m, T, outputs), in single precision or doubles."""
+        signals = self.signals[some]
+        if self.site.left_out is not None:
+            signals = signals * (self.inputs[some] != self.site.left_out).unsqueeze(-1)
+        return self.site.left(wide(signals))
+
+
+def wide(values: Tensor) -> Tensor:
+    """Return values in single precision at least."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 class Watch(TorchFunctionMode):  # type: ignore[misc]
@@ -83,7 +111,6 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         if func is functional.scaled_dot_product_attention and args[0].device.type == "cpu":
             return _attention(*args, **kwargs)
         site = None
-        # Within a transform of the model's own, gradients are not those of records.
         if func in _RULES and functorch.maybe_current_level() == self._level:
             kwargs = dict(kwargs)
             args = (*args, *(kwargs.pop(name) for name in ("input", "weight") if name in kwargs))

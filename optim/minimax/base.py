@@ -123,7 +123,6 @@ class MinimaxObjective(Objective):
                 step = moved - ahead
                 if float(np.linalg.norm(step)) <= _CLOSE * (1 + float(np.linalg.norm(moved))):
                     return moved
-                # For a concave function this makes the step no longer than its smoothness allows.
                 if float(np.linalg.norm(slope(moved) - uphill)) * rate <= np.linalg.norm(step):
                     break
                 rate /= 2

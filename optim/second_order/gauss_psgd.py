@@ -228,7 +228,6 @@ def gauss_psgd(
     return result
 
 
-# This form takes plans of any name, over silos too.
 walked = algorithm()(inspect.unwrap(gauss_psgd))
 
 

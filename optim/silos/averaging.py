@@ -94,7 +94,6 @@ def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answere
             "seed is for objectives, and must be None with silos, whose noise is their own: an "
             f"owner gives it as Silo(objective, seed=...), got {seed!r}."
         )
-    # A wrong seed is refused here, before anything is opened.
     seeds = spawned(seed, max(len(silos), 1))
     return [
         Silo(silo, seed=own) if isinstance(silo, Objective) else silo

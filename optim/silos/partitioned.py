@@ -126,7 +126,6 @@ class Partitioned(Objective):
 
     def _check_distinct(self) -> None:
         """Refuse a partition that is given twice: one with the records of an earlier one."""
-        # Partitions without records are equal, and count nothing twice.
         marks = [print_ if self._sizes[j] else j for j, print_ in enumerate(self._prints)]
         for j, mark in enumerate(marks):
             first = marks.index(mark)
