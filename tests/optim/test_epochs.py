@@ -17,7 +17,7 @@ from dpcal.accountants import events, samplers
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.attacks import promises, recording
-from dpcal.optim.attacks.evidence import evidence_of
+from dpcal.optim.attacks.evidence import Evidence
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report import composed_epsilon, document_of, verify
@@ -266,7 +266,7 @@ def test_ratios_of_allocated_records_are_means_over_all_their_draws():
     query = query_of("random-allocation", sigma=sigma, epoch=3, count=6)
     answers = np.random.default_rng(3).standard_normal((6, 40)) * sigma
     for taken in (2, 3, 5, 6):
-        evidence = evidence_of(query, n=40)
+        evidence = Evidence(query, n=40)
         for x in answers[:taken]:
             evidence.add(x, np.arange(40))
         exponents = []
@@ -276,7 +276,7 @@ def test_ratios_of_allocated_records_are_means_over_all_their_draws():
         expected = logsumexp(exponents, axis=0) - math.log(len(exponents))
         assert evidence.log_ratios() == pytest.approx(expected, abs=1e-12)
     with pytest.raises(UnsupportedEvent, match="shuffled epochs"):
-        evidence_of(query_of("shuffled-epochs"), n=40)
+        Evidence(query_of("shuffled-epochs"), n=40)
 
 
 # -- what is refused
