@@ -52,14 +52,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.sums import add_scaled, grid_step, in_steps, squares_of
+from dpcal._ext.sums import grid_step, in_steps
 from dpcal.adapters.sites import Use, Watch, booked_in, wide
 from dpcal.adapters.stepwise import FRACTION
+from dpcal.adapters.terms import CANCELLED, DOUBLE, Products, RowTerm, Table, Term
 from dpcal.errors import needing
 
 with needing("torch"):
@@ -76,21 +77,16 @@ Names = tuple[str, ...]
 
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
-_DOUBLE = 2.0**-53
 # Products in one number of a block's sum, unless one record has more.
 _TOGETHER = 1 << 14
 # Numbers of single records in memory at a time: 20 MB in single precision.
 _NUMBERS = 5 << 20
-# Norms are at least m over this, which bounds the rounding of sums (see the module).
-_CANCELLED = 64
-# Upper bound on the underflow of squares.
-_LEAST = 2.0**-450
-# Doubles of a product in memory at a time, unless the product has many more: 256 kB.
-_CACHED = 1 << 15
 # Most numbers of a gradient that is put next to others.
 _SHORT = 1 << 12
 # Most numbers of one record's gradient that are formed, if its inputs are not more.
 _FORMED = 1 << 20
+# Numbers of a long sum.
+_LONG = 1 << 16
 # Added to norms by automatic clipping: it keeps the scale of small gradients (Bu et al. 2023).
 _STABLE = 0.01
 # Relative margin for the rounding of factors, and of sums of up to 2^30 squares.
@@ -146,12 +142,12 @@ class _Weight:
         self.positions = 1 if self._formed else T
         self.numbers = 1 if T == 1 else T * (o + i) + (o * i if self._formed else T * (o + i + T))
 
-    def __getitem__(self, some: slice) -> _Term:
+    def __getitem__(self, some: slice) -> Term:
         pairs = [use[some] for use in self._uses]
         rows = [use.site.rows for use in self._uses]
         if all(rows):
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
-            return _Rows(left.double(), right)
+            return RowTerm(left.double(), right)
         for k in np.flatnonzero(rows):
             left, right = pairs[k]
             chosen = functional.one_hot(right, self._shape[0]).to(left.dtype)
@@ -163,8 +159,8 @@ class _Weight:
             left, right = left.transpose(1, 2), right.transpose(1, 2)
             is_narrow = 3 * right.shape[3] < left.shape[3]  # products are faster from its side
             formed = (right.mT @ left).mT if is_narrow else left.mT @ right
-            return _Table(formed.flatten(1))
-        return _Products(left, right, self._with_bias)
+            return Table(formed.flatten(1))
+        return Products(left, right, self._with_bias)
 
 
 class _Bias:
@@ -176,9 +172,9 @@ class _Bias:
         self._uses = uses
         self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
 
-    def __getitem__(self, some: slice) -> _Table:
+    def __getitem__(self, some: slice) -> Table:
         found = [use.left(some).sum(1) for use in self._uses]
-        return _Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
+        return Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
 
 
 class _Given:
@@ -190,8 +186,8 @@ class _Given:
         self._values = values
         self.numbers = math.prod(values.shape[1:])
 
-    def __getitem__(self, some: slice) -> _Table:
-        return _Table(wide(self._values[some]).reshape(-1, self.numbers))
+    def __getitem__(self, some: slice) -> Table:
+        return Table(wide(self._values[some]).reshape(-1, self.numbers))
 
 
 class _Together:
@@ -203,113 +199,8 @@ class _Together:
         self._parts = parts
         self.numbers = sum(part.numbers for part in parts)
 
-    def __getitem__(self, some: slice) -> _Term:
-        return _Table(torch.cat([part[some].values for part in self._parts], 1))
-
-
-class _Term(Protocol):
-    """The gradients of single records by one parameter, or a weight and its bias, of a block."""
-
-    def squares(self) -> Tensor:
-        """Return squared norms in doubles, shape (m,), or more: see the module."""
-
-    def add(self, factors: Tensor, *totals: Tensor) -> None:
-        """Add gradients times factors, shape (m,), to a total in doubles for each parameter."""
-
-
-@dataclass
-class _Table:
-    """Gradients as vectors, shape (m, size), in any precision."""
-
-    values: Tensor
-
-    def squares(self) -> Tensor:
-        return _squares(self.values)
-
-    def add(self, factors: Tensor, *totals: Tensor) -> None:
-        alone = len(totals) == 1
-        total = totals[0].flatten() if alone else factors.new_zeros(self.values.shape[1])
-        if factors.device.type == "cpu":
-            add_scaled(self.values.contiguous().numpy(), factors.numpy(), total.numpy())
-        else:
-            total += factors @ self.values.double()
-        if not alone:
-            for own, part in zip(totals, total.split([own.numel() for own in totals]), strict=True):
-                own += part.reshape(own.shape)
-
-
-@dataclass
-class _Rows:
-    """Gradients ``signal`` of rows of a table, shape (m, T, width); ``index`` has shape (m, T)."""
-
-    signal: Tensor
-    index: Tensor
-
-    def squares(self) -> Tensor:
-        same = self.index.unsqueeze(1) == self.index.unsqueeze(2)
-        products = (self.signal @ self.signal.mT * same).sum((1, 2))
-        mass = self.signal.norm(dim=2).add_(_LEAST).sum(1)
-        _, T, width = self.signal.shape
-        return _up(products, width + T * T, mass)
-
-    def add(self, factors: Tensor, *totals: Tensor) -> None:
-        added = self.signal * factors.reshape(-1, 1, 1)
-        totals[0].index_add_(0, self.index.flatten(), added.flatten(0, 1))
-
-
-class _Products:
-    """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i).
-
-    ``left`` is also the gradient by a bias.
-    """
-
-    def __init__(self, left: Tensor, right: Tensor, with_bias: bool = False) -> None:
-        self.left, self.right, self._with_bias = left, right, with_bias
-
-    def squares(self) -> Tensor:
-        _, T, _, o = self.left.shape
-        if T == 1:
-            left, right = map(_squares, (self.left, self.right))
-            return right.add_(self._with_bias).mul_(left).sum((1, 2))
-        left, right = (each.double().transpose(1, 2) for each in (self.left, self.right))
-        left, right = left @ left.mT, right @ right.mT
-        lengths = [each.diagonal(dim1=2, dim2=3).sqrt().add_(_LEAST) for each in (left, right)]
-        mass = lengths[0].mul_(lengths[1]).sum(2)
-        count = o + self.right.shape[3] + T * T
-        return _up(left.mul_(right).sum((2, 3)), count, mass).sum(1)
-
-    def add(self, factors: Tensor, *totals: Tensor) -> None:
-        groups = self.left.shape[2]
-        total = totals[0].view(groups, -1, self.right.shape[3])
-        at_once = max(_CACHED, totals[0].numel() // 8)
-        size = max(1, at_once // (self.left[0].numel() + self.right[0].numel()))
-        for first in range(0, len(factors), size):
-            some = slice(first, first + size)
-            left = self.left[some].to(torch.double, copy=True)
-            left = left.mul_(factors[some].reshape(-1, 1, 1, 1)).flatten(0, 1)
-            right = self.right[some].double().flatten(0, 1)
-            for k in range(groups):
-                total[k].addmm_(left[:, k].T, right[:, k])
-            if self._with_bias:
-                totals[1].add_(left.sum((0, 1)))
-            del left, right
-
-
-def _squares(vectors: Tensor) -> Tensor:
-    """Return squared norms along the last axis in doubles."""
-    if vectors.device.type == "cpu":
-        table = vectors.reshape(-1, vectors.shape[-1]).contiguous()
-        squares = torch.from_numpy(squares_of(table.numpy())).reshape(vectors.shape[:-1])
-    else:
-        squares = vectors.double().square_().sum(-1)
-    return squares.add_(_LEAST**2)
-
-
-def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
-    """Return squared norms rounded up for ``count`` operations, and at least (mass / 64)^2."""
-    mass = mass.square()
-    least = mass / _CANCELLED**2
-    return torch.maximum(squares.add_(mass, alpha=2 * _DOUBLE * (count + 16)), least)
+    def __getitem__(self, some: slice) -> Term:
+        return Table(torch.cat([part[some].values for part in self._parts], 1))
 
 
 def records_in(inputs: Any, targets: Any) -> int:
@@ -418,14 +309,14 @@ class ClippedSums:
 
     def _total(
         self,
-        parts: Mapping[Names, Any],
+        parts: dict[Names, Any],
         count: int,
         bound: float,
         device: torch.device,
         threshold: Threshold | None,
         alone: bool = False,
     ) -> tuple[Integers, Integers | int]:
-        """Return the sum over ``count`` records of ``parts``, as :meth:`__call__` does."""
+        """Return the sum over ``count`` records of ``parts``, which are released on the way."""
         step, positions = grid_step(bound), max(part.positions for part in parts.values())
         together = max(_TOGETHER, positions)
         numbers = sum(part.numbers for part in parts.values())
@@ -435,12 +326,7 @@ class ClippedSums:
         if threshold is not None:
             limit -= (1 - threshold.kept) * bound
             most = threshold.kept * bound / threshold.norm
-        length = self.dimension + (threshold is not None)
-        total = torch.zeros(length, dtype=torch.double, device=device)
-        block = total if count <= size else torch.zeros_like(total)
-        places = {
-            name: block[place].view(self._shapes[name]) for name, place in self._places.items()
-        }
+        total = None
         for first in range(0, count, size):
             some: Any = slice(first, first + size)
             terms, squares = [], []
@@ -456,12 +342,17 @@ class ClippedSums:
                 factors = factors[:, known]
             if threshold is not None:
                 within += 2 * int((factors[0] == most).sum()) - len(factors[0])
-            for names, term, own in zip(parts, terms, factors / step, strict=True):
-                term.add(own, *(places[name] for name in names))
-            if block is not total:
-                total += block
-                block.zero_()
+            scaled = dict(zip(parts, zip(terms, factors / step, strict=True), strict=True))
+            del terms
+            if first + size >= count:
+                parts.clear()
+            del part
+            block = self._added(scaled)
+            total = block if total is None else total.add_(block)
+        if total is None:
+            total = torch.zeros(self.dimension, dtype=torch.double, device=device)
         if threshold is not None:
+            total = torch.cat([total, total.new_zeros(1)])
             total[-1] = within * math.floor(threshold.share * bound / step)
         fractions: Integers | int = 0
         if not alone:
@@ -469,10 +360,34 @@ class ClippedSums:
             total.floor_()
         return in_steps(total.cpu().numpy()), fractions
 
+    def _added(self, scaled: dict[Names, tuple[Term, Tensor]]) -> Tensor:
+        """Return the sum of terms times factors, which are released one by one.
+
+        A long sum takes its memory when all terms but the longest are released.
+        """
+        order = sorted(scaled, key=lambda names: sum(math.prod(self._shapes[n]) for n in names))
+        sums: dict[str, Tensor] = {}
+        factors = scaled[order[-1]][1]
+        for names in order[:-1] if self.dimension >= _LONG else ():
+            term, own = scaled.pop(names)
+            sums.update((name, own.new_zeros(self._shapes[name])) for name in names)
+            term.add(own, *(sums[name] for name in names))
+            del term
+        total = factors.new_zeros(self.dimension)
+        places = {
+            name: total[place].view(self._shapes[name]) for name, place in self._places.items()
+        }
+        for name, part in sums.items():
+            places[name].copy_(part)
+        while scaled:
+            names, (term, own) = scaled.popitem()
+            term.add(own, *(places[name] for name in names))
+        return total
+
     def _limit(self, bound: float, together: int, size: int) -> float:
         """Return the clipping norm at which one record moves a rounded sum by the bound."""
         n = self._records
-        sums = 2 * _DOUBLE * n * (_CANCELLED * (together + 4) + n / size + 1)
+        sums = 2 * DOUBLE * n * (CANCELLED * (together + 4) + n / size + 1)
         steps = math.sqrt(self.dimension) * (1 + n * 2.0 ** (1 - FRACTION)) + 1
         limit = bound * (1 - sums) - steps * grid_step(bound)
         if limit < 0.9 * bound:

@@ -14,7 +14,7 @@ from torch.func import functional_call, grad, vmap  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from dpcal._ext.sums import grid_step  # noqa: E402
-from dpcal.adapters import clipping  # noqa: E402
+from dpcal.adapters import clipping, terms  # noqa: E402
 from dpcal.adapters.clipping import ClippedSums  # noqa: E402
 from dpcal.adapters.stepwise import FRACTION  # noqa: E402
 
@@ -344,12 +344,12 @@ def parts(seed, kept):
         if k % 2:
             left[:, T // 2 :] = -left[:, : T - T // 2]
             right[:, T // 2 :] = right[:, : T - T // 2] * (1 + 1e-7)
-        made.append(Part(clipping._Products, kept, (groups, o, i), left, right))
+        made.append(Part(terms.Products, kept, (groups, o, i), left, right))
     index = torch.tensor(np.random.default_rng(seed).integers(0, 3, (30, 6)))
     signal = extreme(seed, 30, 6, 2, 1).flatten(2)
-    made.append(Part(clipping._Rows, kept, (3, 2), signal, index))
+    made.append(Part(terms.RowTerm, kept, (3, 2), signal, index))
     for table in (extreme(seed, 30, 1, 5, 2), extreme(seed + 1, 30, 1, 5, 2).float()):
-        made.append(Part(clipping._Table, kept, (10,), table.flatten(1)))
+        made.append(Part(terms.Table, kept, (10,), table.flatten(1)))
     return {(str(k),): each for k, each in enumerate(made)}
 
 
