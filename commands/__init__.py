@@ -17,7 +17,7 @@ GROUPS = {
         "delta": ("price", "bound delta at an epsilon"),
         "compare": ("price", "compare several accountants"),
         "samplers": ("price", "compare the cost of each way to draw batches"),
-        "certify": ("certify", "prove bounds in ball arithmetic"),
+        "certify": ("proofs", "prove bounds in ball arithmetic"),
     },
     "how much noise?": {
         "calibrate": ("noise", "solve for the noise, the steps or the sampling of a target"),
@@ -26,7 +26,7 @@ GROUPS = {
         "optimizers": ("noise", "list the optimizers: problems, needs, rates"),
     },
     "is a paper right?": {
-        "audit": ("audit", "prove or refute the printed settings of six papers"),
+        "audit": ("proofs", "prove or refute the printed settings of six papers"),
     },
     "your table": {
         "schema": ("tables", "draft a schema of a table: types, ranges, categories"),
@@ -37,8 +37,8 @@ GROUPS = {
     "can it be trusted?": {
         "verify": ("trust", "recompute the claims of a report from its ledgers"),
         "budget": ("trust", "runs of a data set, their cost, and the remaining budget"),
-        "attack": ("attack", "attack a run by replays, likelihood ratios or canaries"),
-        "check": ("certify", "prove the bounds of a certificate again"),
+        "attack": ("trust", "attack a run by replays, likelihood ratios or canaries"),
+        "check": ("proofs", "prove the bounds of a certificate again"),
     },
 }
 COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
