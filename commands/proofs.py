@@ -88,7 +88,7 @@ def certify(
         certificate = dpcal.certify(event, method=method or "auto", **how)
         about = _about(certificate, subject, run=values_of_run(told))
         documents.append({**certificate.to_dict(), "about": about})
-        texts.append(f"{_text(certificate)}\n{about['sentence']}")
+        texts.append(f"{about['sentence']}\n{_proofs(certificate)}")
     if output is not None:
         for place, document in enumerate(documents, start=1):
             stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
@@ -195,7 +195,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     except CertificateRejected as error:
         return Answer({"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}", 1)
     document = {"holds": True, "certificate": {**proved.to_dict(), **about}}
-    return Answer(document, f"holds: {_text(proved)}")
+    return Answer(document, f"holds: {_claim(proved)}.\n{_proofs(proved)}")
 
 
 def _worth(checkpoint: Path, delta: float) -> Answer:
@@ -222,35 +222,26 @@ def _says(about: Any, certificate: Certificate) -> bool:
     return stated and certificate.covers(event) and relation == certificate.neighboring_relation
 
 
-def _point(certificate: Certificate) -> str:
-    """Return the epsilon or the delta at which bounds are proved."""
-    if certificate.delta is None:
-        return f"epsilon = {certificate.proofs[0].epsilon:g}"
-    return f"delta = {certificate.delta:g}"
-
-
 def _claim(certificate: Certificate) -> str:
     """Return the claim in words."""
     lower, upper = str(certificate.lower), str(certificate.upper)
+    at = f"epsilon = {certificate.proofs[0].epsilon:g}"
     if certificate.delta is not None:
+        at = f"delta = {certificate.delta:g}"
         # Bounds on epsilon are doubles, with up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
     # A run bounded through a dominating run has lower bound 0.
     least = f"at least {lower} and " if certificate.lower > 0 else ""
     return (
-        f"{certificate.quantity} is {least}at most {upper} at {_point(certificate)} for data sets "
-        f"that are neighbors under {certificate.neighboring_relation}"
+        f"{certificate.quantity} is {least}at most {upper} at {at} for data sets that are "
+        f"neighbors under {certificate.neighboring_relation}"
     )
 
 
-def _text(certificate: Certificate) -> str:
-    """Return the text of the bounds and their proofs."""
+def _proofs(certificate: Certificate) -> str:
+    """Return the text of the proofs, a line each, and of the mechanisms."""
     lines = [
-        f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at "
-        f"{_point(certificate)}, neighboring relation {certificate.neighboring_relation}"
-    ]
-    lines += [
         f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, {item.upper}], "
         f"by {item.method}"
         for proof in certificate.proofs

@@ -121,13 +121,11 @@ def _of_claims(rows: list[dict[str, Any]], document: Any, problems: list[str]) -
         numbers = (f"{row['delta']:.3g}", f"{row['claimed']:.9f}", f"{row['recomputed']:.9f}")
         table.append((row["claim"], *numbers, verdict + label))
     lines, privacy = columns(table), document.get("privacy", {})
-    lines += [f"{name}: {privacy[key]}" for name, key in ABOUT.items() if key in privacy]
+    told = {"unit": privacy.get("unit"), "relation": privacy.get("neighboring_relation")}
+    lines += [f"{name}: {value}" for name, value in told.items() if value is not None]
     if "files" in document:
         lines.append(f"files: {'; '.join(problems) or 'as in report.json'}")
     return "\n".join(lines)
-
-
-ABOUT = {"unit": "unit", "relation": "neighboring_relation"}
 
 
 def _together(documents: list[Any], delta: float | None) -> dict[str, Any]:
