@@ -32,8 +32,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
+
+import dpcal
 
 __all__ = ["Answer", "add_options", "called", "examples_of", "extends", "summary_of", "taken"]
 
@@ -56,8 +59,11 @@ class Answer:
     status: int = 0
 
 
-def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Return a decorator for a command that takes keywords of other functions by ``**given``."""
+def extends(*functions: Command | str, without: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Return a decorator for a command that takes keywords of other functions by ``**given``.
+
+    A name in dpcal stands for a function that is imported when the options are needed.
+    """
 
     def decorate(command: Command) -> Command:
         vars(command).update(extended=functions, without=without)
@@ -119,12 +125,14 @@ def _parameters(command: Command) -> list[tuple[inspect.Parameter, str]]:
     A command's own keyword takes the place of an extended function's keyword of the same name.
     """
     found = {}
-    for function in (*vars(command).get("extended", ()), command):
+    for each in (*vars(command).get("extended", ()), command):
+        function = attrgetter(each)(dpcal) if isinstance(each, str) else each
         meanings = _meanings(function)
-        for each in _own(function):
-            own = function is command and each.kind is not each.VAR_KEYWORD
-            if own or each.kind is each.KEYWORD_ONLY:
-                found[each.name] = each, meanings.get(each.name, "")
+        for own in _own(function):
+            if own.kind is own.KEYWORD_ONLY or (
+                function is command and own.kind is not own.VAR_KEYWORD
+            ):
+                found[own.name] = own, meanings.get(own.name, "")
     without = vars(command).get("without", ())
     kept = [pair for name, pair in found.items() if name not in without]
     return sorted(kept, key=lambda pair: pair[0].kind is pair[0].KEYWORD_ONLY)

@@ -76,9 +76,6 @@ def check_replaceable(folder: Path, *, force: bool = False) -> None:
 
     A folder is a report if its ``report.json`` has the format of one.
     """
-    parent = folder.absolute().parent
-    if not parent.is_dir():
-        raise ValueError(f"output must be in an existing folder, got {str(folder)!r}.")
     trial = _beside(folder)
     try:
         trial.mkdir()

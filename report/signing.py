@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +105,10 @@ def signature_problems(folder: Path, key: Path) -> list[str]:
         return [f"the signature is not of these sums by the key in {str(key)!r}"]
     except (ValueError, TypeError, KeyError):
         return [f"the signature's file {str(_beside(folder))!r} is damaged"]
-    names = sorted({*files, *found})
-    words = {name: _changed(files.get(name), found.get(name)) for name in names}
-    return [f"{name!r} was {word}" for name, word in words.items() if word]
-
-
-def _changed(signed: str | None, found: str | None) -> str:
-    """Return the change of a file since it was signed."""
-    if signed == found:
-        return ""
-    return "added" if signed is None else "removed" if found is None else "changed"
+    changed = {name for name, _ in files.items() ^ found.items()}
+    words = dict.fromkeys(changed, "changed") | dict.fromkeys(changed - files.keys(), "added")
+    words |= dict.fromkeys(changed - found.keys(), "removed")
+    return [f"{name!r} was {words[name]}" for name in sorted(words)]
 
 
 def _beside(folder: Path) -> Path:
@@ -143,6 +138,7 @@ def _sums(folder: Path) -> dict[str, str]:
 def _key(path: Path, *, private: bool) -> Any:
     """Return the Ed25519 key in a file."""
     kind = "private" if private else "public"
+    load: Any = partial(load_pem_private_key, password=None) if private else load_pem_public_key
     must = f"key must be a file with a {kind} Ed25519 key in PEM"
     text = text_of(path, must)
     mode = os.stat(path).st_mode & 0o777
@@ -152,10 +148,7 @@ def _key(path: Path, *, private: bool) -> Any:
             f"{mode:03o}: chmod 600 it."
         )
     try:
-        if private:
-            key: Any = load_pem_private_key(text.encode(), password=None)
-        else:
-            key = load_pem_public_key(text.encode())
+        key = load(text.encode())
     except TypeError:
         reason = "it has a password, which openssl pkey -in FILE -out PLAIN removes"
     except (ValueError, UnsupportedAlgorithm):

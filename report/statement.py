@@ -170,9 +170,7 @@ def privacy_statement(
         "kinds": KINDS,
         "only_totals": all(kind.cells or kind.choice for kind in kinds),
         "last_iterate_alone": last_alone,
-        "noise": result.noise,
-        "seed_given": result.seed_given,
-        "read": result.read_from_data,
+        "result": result,
     }
     covered = "the released parameters and every iterate of the run"
     return {

@@ -47,13 +47,18 @@ _Run = Mapping[str, Any]
 _Cost = Plan | Ledger
 
 
-def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
+def composed_epsilon(runs: Iterable[_Cost | Result], delta: float) -> dict[str, Any]:
     """Return the epsilon of releasing every run about the same records.
 
     Runs are accounted for at the largest group size of a run. A result that ended early costs its
     whole plan, although its ledger holds less.
     """
-    return _composed([*runs], delta)
+    costs = [*runs]
+    each, relation, size = _parts(costs)
+    named = {cost.accountant for cost in costs}
+    accountant = named.pop() if len(named) == 1 else "auto"
+    price = _largest([each], delta, neighboring_relation=relation, accountant=accountant)
+    return {"runs": len(costs), "delta": delta, "epsilon": price, "unit": unit_of(size)}
 
 
 def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
@@ -65,7 +70,7 @@ def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
     silos, delta = _by_silo(document["runs"]), document["everything"]["delta"]
 
     def paid(runs: list[_Run]) -> float:
-        return _upper(_composed([priced(run)[0] for run in runs], delta))
+        return _upper(composed_epsilon([priced(run)[0] for run in runs], delta))
 
     name = "all runs together" if len(silos) == 1 else "the silo that paid most"
     scores = _scores_of(document)
@@ -97,15 +102,6 @@ def _relation(costs: Iterable[_Cost | Result]) -> str:
     if len(relations) != 1:
         raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
     return relations.pop()
-
-
-def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
-    """Return the cost of runs about the same records, with its unit."""
-    each, relation, size = _parts(runs)
-    named = {run.accountant for run in runs}
-    accountant = named.pop() if len(named) == 1 else "auto"
-    price = _largest([each], delta, neighboring_relation=relation, accountant=accountant)
-    return {"runs": len(runs), "delta": delta, "epsilon": price, "unit": unit_of(size)}
 
 
 def _largest(choices: list[list[events.DpEvent]], delta: float, **how: Any) -> dict[str, Any]:
@@ -209,7 +205,7 @@ def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise ValueError("document must name the silo of each run, or of none.")
     delta, within = everything["delta"], all(kept for _, kept in costs.values())
     relation = _relation(cost for cost, _ in costs.values())
-    prices = [_composed([costs[id(run)][0] for run in own], delta) for own in silos.values()]
+    prices = [composed_epsilon([costs[id(run)][0] for run in own], delta) for own in silos.values()]
     for scores in _scores_of(document):
         # Scores are about records that no run has seen: each record pays for one of the two.
         cost, kept = priced(scores)

@@ -89,7 +89,7 @@ def test_the_summary_tells_the_noise_that_was_added(train, name):
 
 
 def test_options_reach_the_plan(cli, train, table, tmp_path):
-    given = "--max-grad-norm 1 --set gamma=2 kappa=1.5 beta=0.2 smoothness=9"
+    given = "--set max_norm=1 gamma=2 kappa=1.5 beta=0.2 smoothness=9"
     plan = train("kl_spider", given)[0]["runs"][0]["plan"]
     told = [plan["parameters"][name] for name in ("gamma", "kappa", "lipschitz", "smoothness")]
     assert told == [2.0, 1.5, 1.0, 9.0]
@@ -104,7 +104,7 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
     # Three features in [-4, 4] and an intercept: ||x||^2 <= 49, so L0 = 7 and L1 = 49 / 4.
     for words, bound, rate in (
         ("--neighboring-relation replace-one", 7.0, 4 / 49),
-        ("--n 200 --max-norm 1 --set learning_rate=0.5 --set steps=7", 1.0, 0.5),
+        ("--n 200 --set max_norm=1 --set learning_rate=0.5 --set steps=7", 1.0, 0.5),
     ):
         plan = train("noisy_gd", words)[0]["runs"][0]["plan"]
         (query,) = plan["queries"]
@@ -112,7 +112,7 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
         assert plan["parameters"]["learning_rate"] == pytest.approx(rate)
     assert query["count"] == 7
     # Constants can be given instead of ranges; and a vacuous theorem is a warning.
-    given = "spiderboost --max-norm 1 --set smoothness=50 -o"
+    given = "spiderboost --set max_norm=1 --set smoothness=50 -o"
     assert cli("train", table, TARGET, given, tmp_path / "report")
     given = "kl_spider --set gamma=1 kappa=1 --n 20 -o"
     schema = ["--schema", table.with_suffix(".toml")]

@@ -11,7 +11,7 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
 import dpcal
-from dpcal.commands import train as door
+from dpcal.commands import tables as door
 from dpcal.tables import Schema, fit, reading
 
 TARGET = "--epsilon 1 --delta 1e-6"

@@ -1,7 +1,7 @@
-"""``dpcal certify`` and ``dpcal check``: prove bounds in ball arithmetic, and check such a proof.
+"""``dpcal certify``, ``check`` and ``audit``: proofs of bounds, and of the settings of papers.
 
-The bounds are about a run given by options, or about a report. The certificate of a report is
-written next to it, and ``report.json`` holds its checksum.
+Bounds are proved in ball arithmetic, about a run given by options, or about a report. The
+certificate of a report is written next to it, and ``report.json`` holds its checksum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zipfile import is_zipfile
 import dpcal
 from dpcal._internal.files import text_of
 from dpcal.calibrate.runs import SampledRun, run_of_values, values_of_run
-from dpcal.commands._shared import one_or_all
+from dpcal.commands._shared import bar, one_or_all
 from dpcal.commands._signature import Answer, extends
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 from dpcal.report.output import at_least, at_most, dump
@@ -25,7 +25,8 @@ from dpcal.report.output import at_least, at_most, dump
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
-__all__ = ["certify", "check"]
+__all__ = ["audit", "certify", "check"]
+
 
 # Relative: width of the bounds that prove a report's epsilon, and rounding.
 _NARROW, _ROUNDING = 1e-9, 1e-6
@@ -87,7 +88,7 @@ def certify(
         certificate = dpcal.certify(event, method=method or "auto", **how)
         about = _about(certificate, subject, run=values_of_run(told))
         documents.append({**certificate.to_dict(), "about": about})
-        texts.append(f"{_text(certificate)}\n{about['sentence']}")
+        texts.append(f"{about['sentence']}\n{_proofs(certificate)}")
     if output is not None:
         for place, document in enumerate(documents, start=1):
             stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
@@ -194,7 +195,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     except CertificateRejected as error:
         return Answer({"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}", 1)
     document = {"holds": True, "certificate": {**proved.to_dict(), **about}}
-    return Answer(document, f"holds: {_text(proved)}")
+    return Answer(document, f"holds: {_claim(proved)}.\n{_proofs(proved)}")
 
 
 def _worth(checkpoint: Path, delta: float) -> Answer:
@@ -221,35 +222,26 @@ def _says(about: Any, certificate: Certificate) -> bool:
     return stated and certificate.covers(event) and relation == certificate.neighboring_relation
 
 
-def _point(certificate: Certificate) -> str:
-    """Return the epsilon or the delta at which bounds are proved."""
-    if certificate.delta is None:
-        return f"epsilon = {certificate.proofs[0].epsilon:g}"
-    return f"delta = {certificate.delta:g}"
-
-
 def _claim(certificate: Certificate) -> str:
     """Return the claim in words."""
     lower, upper = str(certificate.lower), str(certificate.upper)
+    at = f"epsilon = {certificate.proofs[0].epsilon:g}"
     if certificate.delta is not None:
+        at = f"delta = {certificate.delta:g}"
         # Bounds on epsilon are doubles, with up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
     # A run bounded through a dominating run has lower bound 0.
     least = f"at least {lower} and " if certificate.lower > 0 else ""
     return (
-        f"{certificate.quantity} is {least}at most {upper} at {_point(certificate)} for data sets "
-        f"that are neighbors under {certificate.neighboring_relation}"
+        f"{certificate.quantity} is {least}at most {upper} at {at} for data sets that are "
+        f"neighbors under {certificate.neighboring_relation}"
     )
 
 
-def _text(certificate: Certificate) -> str:
-    """Return the text of the bounds and their proofs."""
+def _proofs(certificate: Certificate) -> str:
+    """Return the text of the proofs, a line each, and of the mechanisms."""
     lines = [
-        f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at "
-        f"{_point(certificate)}, neighboring relation {certificate.neighboring_relation}"
-    ]
-    lines += [
         f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, {item.upper}], "
         f"by {item.method}"
         for proof in certificate.proofs
@@ -257,3 +249,56 @@ def _text(certificate: Certificate) -> str:
     ]
     lines += [f"{item.event!r}, {item.count} times" for item in certificate.mechanisms]
     return "\n".join(lines)
+
+
+def audit(
+    paper: str | None = None,
+    *,
+    explain: str | None = None,
+    format: Literal["table", "json", "markdown", "latex"] = "table",  # noqa: A002
+    output: Path | None = None,
+    processes: int = 2,
+    fresh: bool = False,
+) -> Answer:
+    """Prove or refute the printed settings of six papers.
+
+    The exit status is 1 if a verdict differs from the expected verdict.
+
+    Parameters
+    ----------
+    paper
+        kl_condition, spiderboost, gauss_psgd, dp_rgda, kan or moments (default: all six), a file
+        my_paper.py or a module package.module that defines SCHEDULE, or a name that an installed
+        package offers.
+    explain
+        Show one claim or erratum, with formula and evidence.
+    format
+        Format of the report.
+    output
+        File for the report.
+    processes
+        Number of child processes that decide claims, each with limits of time and memory; 0 uses
+        this process.
+    fresh
+        Decide all claims again, and use no stored verdict.
+
+    Examples
+    --------
+    dpcal audit kl_condition --explain EP1
+    dpcal audit spiderboost --format markdown -o spiderboost.md
+    """
+    if explain and not paper:
+        raise ValueError("explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
+    report = dpcal.calibrate.audit(
+        paper,
+        only=explain,
+        progress=bar("dpcal audit", "claim"),
+        processes=processes,
+        store=None if fresh else dpcal.calibrate.papers.default_store(),
+    )
+    text = report.explain(explain) if explain else report.render(format)
+    document = json.loads(report.render("json"))
+    if output is not None:
+        dpcal.report.replace_file(output, (text.rstrip("\n") + "\n").encode())
+        text = f"written to {output}"
+    return Answer(document, text.rstrip("\n"), 0 if report.ok else 1)
