@@ -89,7 +89,7 @@ def test_the_summary_tells_the_noise_that_was_added(train, name):
 
 
 def test_options_reach_the_plan(cli, train, table, tmp_path):
-    given = "--set max_norm=1 gamma=2 kappa=1.5 beta=0.2 smoothness=9"
+    given = "--max-grad-norm 1 --set gamma=2 kappa=1.5 beta=0.2 smoothness=9"
     plan = train("kl_spider", given)[0]["runs"][0]["plan"]
     told = [plan["parameters"][name] for name in ("gamma", "kappa", "lipschitz", "smoothness")]
     assert told == [2.0, 1.5, 1.0, 9.0]
