@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 from zipfile import is_zipfile
 
@@ -88,7 +89,7 @@ def certify(
         certificate = dpcal.certify(event, method=method or "auto", **how)
         about = _about(certificate, subject, run=values_of_run(told))
         documents.append({**certificate.to_dict(), "about": about})
-        texts.append(f"{about['sentence']}\n{_proofs(certificate)}")
+        texts.append(f"{fill(about['sentence'], 80)}\n{_proofs(certificate)}")
     if output is not None:
         for place, document in enumerate(documents, start=1):
             stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
@@ -195,7 +196,8 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     except CertificateRejected as error:
         return Answer({"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}", 1)
     document = {"holds": True, "certificate": {**proved.to_dict(), **about}}
-    return Answer(document, f"holds: {_claim(proved)}.\n{_proofs(proved)}")
+    told = fill(f"holds: {_claim(proved)}.", 80)
+    return Answer(document, f"{told}\n{_proofs(proved)}")
 
 
 def _worth(checkpoint: Path, delta: float) -> Answer:

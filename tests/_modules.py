@@ -22,6 +22,7 @@ OPTIONAL = {
     "dpcal.adapters.opacus": "opacus",
     "dpcal.adapters.optax": "optax",
     "dpcal.adapters.clipping": "torch",
+    "dpcal.adapters.terms": "torch",
     "dpcal.adapters.sites": "torch",
     "dpcal.adapters.torch": "torch",
 }
