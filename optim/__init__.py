@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import Oracle as Oracle, PrivateOracle as PrivateOracle
     from dpcal.optim.boundary.seeds import replaying as replaying
-    from dpcal.optim.comparators import (  # type: ignore[no-redef]  # read twice, in a circle
+    from dpcal.optim.comparators import (
         ada_dp_spider as ada_dp_spider,
         dp_sgda as dp_sgda,
         privatediff as privatediff,
