@@ -262,6 +262,8 @@ class Guard(Guarded):
         ValueError
             If a layer that mixes records was put into training mode, or inputs and targets have
             different numbers of records.
+        RuntimeError
+            If the model changes a layer's input in place after its use.
         """
         # A thread that fills .grad must not find the tensors in place of the module's parameters.
         with self._turn:

@@ -5,13 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _built_plans import plan_of, query
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
-from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, PrivateOracle, Softmax, Squared
+from dpcal.optim.boundary.noise import Mechanism, _distance
 from dpcal.optim.objectives.contributions import (
     Asked,
     Products,
@@ -177,3 +179,15 @@ def test_sums_that_an_objective_takes_by_itself_do_not_count():
     assert sums[0] == 1 << 40
     with pytest.raises(TypeError, match="of class Claims takes by itself"):
         gradients(Claims(X, X[:, 0] > 0, **kinds), rows, np.zeros(2))
+
+
+def test_the_distance_of_noise_is_that_of_all_numbers_of_a_plan():
+    """Four answers of two numbers fit into the delta, and eight of two queries do not."""
+    X = np.linspace(-1, 1, 9)[:, np.newaxis]
+    objective = Logistic(X, X[:, 0] > 0, classes=[False, True])
+    asked = [query(name=name, count=4) for name in "ab"]
+    how = {"n": 9, "delta": 12 * 2.0 ** (20 + _distance())}
+    assert objective.dimension == 2
+    PrivateOracle(objective, plan_of(asked[0], **how), seed=0)
+    with pytest.raises(UnsupportedEvent, match="16 numbers within"):
+        PrivateOracle(objective, plan_of(*asked, **how), seed=0)
