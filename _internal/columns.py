@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-__all__ = ["columns", "wrapped"]
-
 _WIDTH = 80
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["mapping"]
-
 
 def mapping(executor: Any) -> Callable[..., Iterable[Any]]:
     """Return ``map`` of an executor, a Dask client, or this process for None.

@@ -20,21 +20,6 @@ from typing import Any, BinaryIO
 
 from dpcal.errors import reason_of
 
-__all__ = [
-    "DEEPEST",
-    "LARGEST_DOCUMENT",
-    "LARGEST_LINE",
-    "LARGEST_RATIO",
-    "check_cells",
-    "check_lines",
-    "check_regular",
-    "document",
-    "document_of",
-    "fields_of",
-    "read_as",
-    "text_of",
-]
-
 LARGEST_DOCUMENT = 1 << 25  # bytes of a document; parsed, it takes up to 25 times that
 DEEPEST = 100
 LARGEST_LINE = 1 << 24

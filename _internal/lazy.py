@@ -22,8 +22,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["Module", "attach", "attributes", "fft", "special"]
-
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 

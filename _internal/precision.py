@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
-__all__ = ["workprec"]
-
 _LOCK = RLock()
 
 

@@ -29,19 +29,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "NoBracket",
-    "Sides",
-    "Stop",
-    "bisect",
-    "bracket",
-    "brent",
-    "largest_whole",
-    "minimum",
-    "newton",
-    "secant",
-]
-
 Excess = Callable[[float], tuple[float, float | None]]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import NoReturn, SupportsIndex
 
-__all__ = ["Spender"]
-
 
 class Spender:
     """An object that spends a plan or a budget. It cannot be copied or pickled."""

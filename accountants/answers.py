@@ -12,8 +12,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
-
 # An answer states its relative width from here on: it has fewer than five digits.
 _WIDE = 1e-5
 

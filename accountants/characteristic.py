@@ -49,18 +49,6 @@ from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "DirectionProfile",
-    "epsilon_bounds",
-    "exact_log_delta",
-    "finite_epsilon",
-    "finite_log_delta",
-    "is_smaller",
-    "log_delta_bounds",
-    "worst_epsilon_bounds",
-    "worst_log_delta_bounds",
-]
-
 _recursion = lazy.Module("dpcal.accountants.inversion.bounded_range")
 # Tilts at which moments are compared, times epsilon / log(1 / delta): a Gaussian's is 1 to 2.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])

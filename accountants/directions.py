@@ -19,8 +19,6 @@ from dpcal._ext.question import Law
 from dpcal._internal import validate
 from dpcal.accountants.losses.base import NO_LOSS, Parts, PrivacyLoss
 
-__all__ = ["MOST_TIMES", "RELATIONS", "Composition", "Direction", "relation_of"]
-
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 # Largest count that is exact as a double.

@@ -39,18 +39,6 @@ from dpcal.accountants.mechanisms.row import row_of
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import AccountantsDisagree, BackendRefused, DisagreementWarning, UnsupportedEvent
 
-__all__ = [
-    "ACCOUNTANTS",
-    "Compared",
-    "Comparison",
-    "check_priced",
-    "compare",
-    "delta",
-    "epsilon",
-    "has_bracket",
-    "log_delta",
-]
-
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # Accountants of other packages take a whole composition, and are imported at the first use.
 _BACKENDS = {name: lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from dpcal.errors import TooLarge
 
-__all__ = ["BYTES_OF_NOISE", "hold"]
-
 # Bytes that the arrays of a question may take, 1 GiB.
 _MOST_BYTES = 1 << 30
 # Bytes for each whole number that discrete noise draws, with all that is computed from it.

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal.accountants.limits import hold
 
-__all__ = ["Automaton", "Epochs", "Floats", "Groups", "independent", "poisson"]
-
 Floats = NDArray[np.float64]
 
 # Random numbers that are drawn at once: 1 MB.

@@ -32,9 +32,6 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["epsilon_bounds", "log_delta_bounds"]
-
-
 # Error of a lower bound on delta by dp-accounting's transforms and truncations.
 _ROUNDING = 1e-12
 Points = dict[str, Any]

@@ -25,8 +25,6 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
-__all__ = ["epsilon_bounds", "log_delta_bounds"]
-
 # Its random variables describe a sum to which a record adds its contribution or 0.
 RELATIONS = ("add-or-remove-one", "replace-special")
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from dpcal.accountants.sampler_base import Floats, Rows
 
-__all__ = ["RandomGroups", "RandomOrder", "is_long", "later_states"]
-
 # Row numbers of groups that are kept at once: 32 MB.
 _KEPT = 1 << 22
 # Records that draw their groups at once: 8 MB.

@@ -39,8 +39,6 @@ _TOLERANCE = 1e-7
 # Relative error of log M, and of each term that is added to it.
 _ERROR = 32 * UNIT
 
-__all__ = ["divergence", "epsilon_bounds", "log_delta_bounds", "log_deltas_by_tilts", "log_mgf"]
-
 
 def divergence(direction: Direction, order: float) -> float:
     """Return the Renyi divergence of a composition at any real order > 1, rounded up."""

@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import repeat
 
-__all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up", "sum_up"]
-
 # Distance from 1 to the next double: it covers the relative error of two operations.
 UNIT = 2.0**-52
 # In nats; the exponential of a smaller number rounds to 0.

@@ -24,8 +24,6 @@ from dpcal.accountants import events
 from dpcal.accountants.interface import epsilon as epsilon_of
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 
-__all__ = ["TuningPrice", "number_of_runs", "tuning"]
-
 
 class TuningPrice(float):
     """Epsilon of releasing the best run: a float equal to its upper bound.

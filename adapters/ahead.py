@@ -21,8 +21,6 @@ from dpcal.calibrate.plan import Query
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["MANY", "Ahead"]
-
 MANY = 1 << 14
 
 

@@ -70,8 +70,6 @@ with needing("torch"):
     from torch.nn import functional
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-__all__ = ["CLIPPINGS", "ClippedSums", "Threshold", "records_in"]
-
 Integers = NDArray[np.int64]
 Names = tuple[str, ...]
 

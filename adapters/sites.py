@@ -33,8 +33,6 @@ with needing("torch"):
     from torch.overrides import TorchFunctionMode
     from torch.utils._pytree import tree_leaves
 
-__all__ = ["Site", "Use", "Watch", "booked_in", "wide"]
-
 
 @dataclass(frozen=True)
 class Site:

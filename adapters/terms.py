@@ -23,8 +23,6 @@ with needing("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["CANCELLED", "DOUBLE", "Products", "RowTerm", "Table", "Term"]
-
 DOUBLE = 2.0**-53
 # Norms are at least m over this, which bounds the rounding of sums (see the module).
 CANCELLED = 64

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CORRELATED", "PLANNED", "SAMPLED"]
-
 PLANNED = ("poisson", "random-allocation", "shuffled-epochs")
 SAMPLED = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 CORRELATED = (*SAMPLED, "full")

@@ -27,8 +27,6 @@ from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.targets import EventOf
 from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
 
-__all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
-
 ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 
 

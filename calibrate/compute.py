@@ -25,8 +25,6 @@ from dpcal.accountants import events
 from dpcal.calibrate.noise_grid import noise_multipliers
 from dpcal.calibrate.runs import rate_of
 
-__all__ = ["BatchRow", "BatchTable", "compare_batches"]
-
 _SIZES = 10
 
 

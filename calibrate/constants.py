@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Constants", "UnknownConstant"]
-
 
 class UnknownConstant(ValueError):  # noqa: N818 -- reads as what happened
     """A plan needs a constant of the loss that is missing."""

@@ -33,8 +33,6 @@ from typing import Any, Self
 
 from dpcal._internal import validate
 
-__all__ = ["SCALE_SHARE", "Defaults", "full_steps"]
-
 # Share of the squared budget that releases the records' mean square norm.
 SCALE_SHARE = 0.01
 

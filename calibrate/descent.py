@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from dpcal._internal import validate
 from dpcal.accountants import events
 
-__all__ = ["Descent"]
-
 # Relative: more than the rounding of a contraction, and of projections onto a ball.
 _ROUNDING = 2.0**-40
 

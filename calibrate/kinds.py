@@ -19,8 +19,6 @@ from dpcal.calibrate.persons import for_group, rows_of_one_person
 if TYPE_CHECKING:
     from dpcal.calibrate.query import Query
 
-__all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind"]
-
 
 def _above(threshold: float, noise_multiplier: float) -> float:
     """Probability that a noisy count of 1 exceeds the threshold, rounded up.

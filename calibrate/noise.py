@@ -32,15 +32,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.calibrate.targets import CHANGE, FAR, NO_NOISE, RELATIVE_WIDTH, EventOf, Noises, Target
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = [
-    "batch_size",
-    "noise_left",
-    "noise_multiplier",
-    "noise_multiplier_for_risk",
-    "sampling_probability",
-    "steps",
-]
-
 EventOfCount = Callable[[int], DpEvent]
 
 # Slope of log epsilon in log sigma where no other is known.

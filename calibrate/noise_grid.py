@@ -30,8 +30,6 @@ from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.targets import FAR, RELATIVE_WIDTH, Target
 
-__all__ = ["noise_multipliers"]
-
 Reals = NDArray[np.float64]
 
 # One point in so many is solved before the others, from a first guess of noise 1.

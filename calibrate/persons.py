@@ -35,8 +35,6 @@ from dpcal.accountants import events
 from dpcal.accountants.mechanisms.row import row_of
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
-
 
 def unit_of(group_size: int) -> str:
     """Return the unit of a claim, in words.

@@ -23,8 +23,6 @@ from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.noise import noise_multiplier
 
-__all__ = ["Calibrated", "Noise", "Release", "releases"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
     from dpcal.calibrate.plan import Plan
 
-__all__ = ["RUN_SAMPLERS", "SampledRun", "SamplerRow", "compare_samplers", "rate_of"]
-
 _accountants = lazy.Module("dpcal.accountants")
 _events = lazy.Module("dpcal.accountants.events")
 _directions = lazy.Module("dpcal.accountants.directions")

@@ -24,8 +24,6 @@ from dpcal._internal import validate
 from dpcal.accountants import samplers as kinds
 from dpcal.accountants.samplers import Sampler
 
-__all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampler_of"]
-
 _GROUP = "dpcal.samplers"
 
 _COUNTS = ("batch_size", "separation", "participations", "epoch")

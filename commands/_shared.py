@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import dpcal
 
-__all__ = ["Accountant", "bar", "check_new", "drawn", "one_or_all"]
-
 Accountant = Literal["auto", "characteristic", "renyi", "pld", "prv"]
 
 

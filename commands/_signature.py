@@ -38,8 +38,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import dpcal
 
-__all__ = ["Answer", "add_options", "called", "examples_of", "extends", "summary_of", "taken"]
-
 Command = Callable[..., Any]
 
 # Products and quotients of two such numbers are within the range of doubles.

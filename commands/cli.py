@@ -31,8 +31,6 @@ from dpcal.commands._signature import add_options, called, examples_of, summary_
 from dpcal.errors import DpcalError, reason_of
 from dpcal.report.output import dump
 
-__all__ = ["main"]
-
 ANSWERED, WRONG_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
 

@@ -17,8 +17,6 @@ from dpcal.report.output import answer
 if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer
 
-__all__ = ["calibrate", "optimizers", "recommend", "strategies"]
-
 
 @extends(SampledRun)
 def calibrate(

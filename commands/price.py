@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dpcal.accountants import Epsilon
     from dpcal.calibrate.runs import SamplerRow
 
-__all__ = ["compare", "delta", "epsilon", "samplers"]
-
 _validate = lazy.Module("dpcal._internal.validate")
 
 # Significant digits of an answer known that precisely, and of the ends of a wider interval.

@@ -26,9 +26,6 @@ from dpcal.report.output import at_least, at_most, dump
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
-__all__ = ["audit", "certify", "check"]
-
-
 # Relative: width of the bounds that prove a report's epsilon, and rounding.
 _NARROW, _ROUNDING = 1e-9, 1e-6
 _FILES = {"held-out scores": "certificate-scores.json"}

@@ -18,9 +18,6 @@ from dpcal.tables.reading import Source
 if TYPE_CHECKING:
     from dpcal.tables.fit import Planned
 
-__all__ = ["predict", "release", "schema", "train"]
-
-
 fit = lazy.Module("dpcal.tables.fit")
 
 # A diverged run counts as a failed check; shells use 130 for Ctrl-C.

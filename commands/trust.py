@@ -21,9 +21,6 @@ from dpcal.report.output import at_least, at_most
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
-__all__ = ["attack", "budget", "verify"]
-
-
 BOUND = (
     "Bound to each other: plan, ledger, delta, neighboring relation and claim of each run, and of "
     "all together; and to report.json the other files, by their sums."

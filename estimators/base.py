@@ -53,8 +53,6 @@ from dpcal.report import statement
 from dpcal.report.saving import reported
 from dpcal.tables.splitting import within_group_size
 
-__all__ = ["Answers", "PrivateEstimator", "Table", "read_by_score"]
-
 Table = NDArray[np.float64]
 
 # Whether this thread copies a model for a score that is paid; such a copy omits these attributes.

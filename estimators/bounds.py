@@ -33,8 +33,6 @@ from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row
 
-__all__ = ["LEARN", "BoundedEstimator", "Transformer", "bounded", "scaled"]
-
 LEARN = "learn"
 _LEARNED = ("bounds", "target_bounds")
 

@@ -45,8 +45,6 @@ from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unl
 from dpcal.optim.objectives.placed import sample_of
 from dpcal.tables.bases import bins, hats, waves
 
-__all__ = ["Bins", "OneHotEncoder", "RandomFeatures", "Splines"]
-
 
 def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
     """Return records in a type of their own, or of objects, after scikit-learn's checks."""

@@ -30,8 +30,6 @@ from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
 
-__all__ = ["KMeans"]
-
 # Rounds of Lloyd's algorithm: centres settle in few, and more rounds need more noise.
 _ROUNDS = 5
 

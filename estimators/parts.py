@@ -48,18 +48,6 @@ from dpcal.optim.budget import in_use
 from dpcal.optim.objectives.placed import is_placed
 from dpcal.report.saving import ELSEWHERE, NOT_PRIVATE, NOTHING, PRIVATE, Runs
 
-__all__ = [
-    "Private",
-    "exact_parts",
-    "fills_missing",
-    "learns",
-    "model_report",
-    "private_steps",
-    "refuse_exact",
-    "refuse_mixing",
-    "refuse_unasked",
-]
-
 # These fit each of their parts once, on all records.
 ONCE = (Pipeline, ColumnTransformer, FeatureUnion, TransformedTargetRegressor)
 

@@ -39,8 +39,6 @@ from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
-__all__ = ["PCA", "Clipper", "QuantileTransformer", "SimpleImputer", "StandardScaler"]
-
 STRATEGIES = ("mean", "median", "constant")
 
 

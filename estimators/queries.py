@@ -17,15 +17,6 @@ from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 
-__all__ = [
-    "RELATION",
-    "Pairs",
-    "choices_query",
-    "labels_of_columns",
-    "labels_query",
-    "single_release",
-]
-
 # A record is kept or zeroed out, never removed: means divide by the exact number of records.
 RELATION = "replace-special"
 

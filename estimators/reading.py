@@ -20,17 +20,6 @@ from dpcal._internal import annexes
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
 from dpcal.optim.objectives.placed import by_row, is_placed, sample_of
 
-__all__ = [
-    "BY_ROW",
-    "by_partitions",
-    "checked",
-    "numbers_in",
-    "one_for_each",
-    "real_cells",
-    "shaped",
-    "table_of",
-]
-
 Table = NDArray[np.float64]
 
 # Methods with a row of results for each record, which depends on that record only.

@@ -49,8 +49,6 @@ from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, l
 from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics
 
-__all__ = ["noisy_accuracy", "noisy_r2", "noisy_roc_auc", "share_of"]
-
 
 def noisy_accuracy(
     estimator: Any,

@@ -53,8 +53,6 @@ from dpcal.optim.account import Charge
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import _collected, prepaid, scoring
 
-__all__ = ["PrivateSearch", "SearchLedger"]
-
 _UNPAID = (
     "scoring must pay for what it tells, as dpcal.estimators.noisy_accuracy, noisy_roc_auc and "
     "noisy_r2 do, got {!r}."

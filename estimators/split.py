@@ -23,8 +23,6 @@ from dpcal.errors import TargetUnreachable
 from dpcal.estimators.parts import private_steps
 from dpcal.estimators.queries import RELATION
 
-__all__ = ["split_budget"]
-
 
 def split_budget(
     pipeline: Any,

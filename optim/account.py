@@ -37,8 +37,6 @@ from dpcal.calibrate.persons import for_group, unit_of
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["COMPOSITIONS", "Account", "Charge", "HasAccount", "charge_of"]
-
 COMPOSITIONS = ("exact", *KINDS)
 
 # Noise multiplier: beyond it, epsilon is below 1e-5 at any delta in use.

@@ -38,16 +38,6 @@ from dpcal.optim.account import Account, Charge, HasAccount
 if TYPE_CHECKING:
     from dpcal.optim.boundary.book import BudgetBook
 
-__all__ = [
-    "Budget",
-    "budget",
-    "in_use",
-    "owed",
-    "prepaid",
-    "scoring",
-    "this_process",
-]
-
 T = TypeVar("T")
 
 # Innermost last; they belong to the process, as a run in another thread must not be free.

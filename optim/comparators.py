@@ -66,8 +66,6 @@ from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
 
-__all__ = ["ada_dp_spider", "dp_sgda", "privatediff", "sto_spider"]
-
 OUTPUTS = ("last", "tail")
 
 _OPTIONS = ("steps", "batch_size", "max_norm", "learning_rate", "group_size")

@@ -35,20 +35,6 @@ from dpcal.optim.boundary.oracle import Oracle, Walk
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.result import Result, Trace
 
-__all__ = [
-    "Callback",
-    "Ending",
-    "Progress",
-    "Run",
-    "RunOver",
-    "check_callback",
-    "step_size",
-    "warn_of_noise",
-    "worth",
-    "written",
-]
-
-
 # Clipped gradients rarely have a longer mean, in clips; never for a logistic loss at the origin.
 _HIDDEN = 0.5
 _NO_BETTER = "as far as its own answers tell, the run ended no better than its start"

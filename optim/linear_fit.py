@@ -43,22 +43,6 @@ from dpcal.optim.objectives.softmax import Softmax
 from dpcal.optim.registry import Store, oracle_of, run
 from dpcal.optim.result import Result
 
-__all__ = [
-    "AVERAGED",
-    "RELEASES",
-    "SCALE",
-    "LinearSettings",
-    "asked_before",
-    "declared",
-    "fit_linear",
-    "of_classes",
-    "plan_linear",
-    "query_on_all",
-    "scale_query",
-    "sum_query",
-    "tuned",
-]
-
 Table = NDArray[np.float64]
 
 RELEASES = ("all", "last")

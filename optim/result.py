@@ -31,8 +31,6 @@ from dpcal.optim.boundary.ledger import Ledger, check_ledger
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
-__all__ = ["Result", "Trace"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:

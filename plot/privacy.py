@@ -43,15 +43,6 @@ from dpcal.report.output import at_most
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
-__all__ = [
-    "STYLES",
-    "Line",
-    "attacker",
-    "bounds",
-    "profile",
-    "trade_off_curve",
-]
-
 LOWEST = 1e-10
 # Smallest epsilon that is drawn, relative to the largest: a large delta may need next to none.
 SHOWN = 1 / 12

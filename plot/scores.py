@@ -24,8 +24,6 @@ from dpcal.plot.style import (
     plain_ticks,
 )
 
-__all__ = ["added", "samplers"]
-
 _PANELS = 12
 # Relative width from which a bracket is drawn.
 _WIDE = 1e-2

@@ -22,17 +22,6 @@ from typing import Any
 from dpcal._internal.files import document
 from dpcal.errors import reason_of
 
-__all__ = [
-    "FORMAT",
-    "bind",
-    "check_replaceable",
-    "digest_of",
-    "file_problems",
-    "read",
-    "replace_file",
-    "replacing",
-]
-
 FORMAT = "dpcal-report"
 # Files of a report, including former versions. All other files in the folder belong to the user.
 FILES = frozenset(

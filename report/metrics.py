@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "EDGES", "GRID", "SHARES", "Held", "metrics", "root_errors"]
-
 Reals = NDArray[np.float64]
 _Shares = Callable[[Reals, Reals], tuple[float, float | None]]
 

@@ -17,15 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcal.accountants import Delta, Epsilon
 
-__all__ = [
-    "answer",
-    "at_least",
-    "at_most",
-    "dump",
-    "interval",
-    "with_interval",
-]
-
 
 def dump(document: Mapping[str, Any]) -> str:
     """Return a document as JSON; numbers that JSON lacks become the strings "inf" and "nan"."""

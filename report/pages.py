@@ -34,8 +34,6 @@ from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
 from dpcal.report.output import at_most, with_interval
 
-__all__ = ["answers_page", "sentences", "statement_page"]
-
 _jinja = lazy.Module("jinja2")
 
 

@@ -25,8 +25,6 @@ from dpcal.calibrate.samplers import SAMPLERS
 from dpcal.errors import reason_of
 from dpcal.report.output import at_most
 
-__all__ = ["Policy", "facts_of"]
-
 
 class _Limit(NamedTuple):
     """A limit: the check of its value, its noun, and the comparison of its value with a fact."""

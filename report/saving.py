@@ -44,18 +44,6 @@ from dpcal.report.pages import answers_page, sentences, statement_page
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
-__all__ = [
-    "ELSEWHERE",
-    "NOTHING",
-    "NOT_PRIVATE",
-    "PRIVATE",
-    "Runs",
-    "document_of",
-    "reported",
-    "save",
-    "write",
-]
-
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 PRIVATE = "private, with a budget of its own"

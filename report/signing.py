@@ -43,8 +43,6 @@ from cryptography.hazmat.primitives.serialization import (
 from dpcal._internal.files import document_of, text_of
 from dpcal.report.files import digest_of, replace_file
 
-__all__ = ["sign", "signature_problems"]
-
 FORMAT = "dpcal-signature"
 
 

@@ -31,15 +31,6 @@ from dpcal.optim import Result
 from dpcal.report.pages import sentences
 from dpcal.report.verification import composed_epsilon
 
-__all__ = [
-    "about_data",
-    "fingerprint",
-    "privacy_statement",
-    "released",
-    "risk",
-    "software",
-]
-
 PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "scikit-learn")
 
 

@@ -34,8 +34,6 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.report.files import FORMAT
 
-__all__ = ["claims_of", "composed_epsilon", "composed_reports", "event_of", "priced", "verify"]
-
 # Relative difference of a cost between two machines.
 _ROUNDING = 1e-6
 # Choices of silos taken one by one; beyond, all silos are taken together, which costs no less.

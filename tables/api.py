@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dpcal.tables.releasing.answering import Release
     from dpcal.tables.schema import Schema
 
-__all__ = ["release", "train"]
-
 _fit = lazy.Module("dpcal.tables.fit")
 _releasing = lazy.Module("dpcal.tables.releasing.answering")
 

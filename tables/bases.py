@@ -17,8 +17,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bins", "bins_of", "hats", "waves"]
-
 Table = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from dpcal.calibrate import Plan
 from dpcal.optim import BudgetBook
 from dpcal.optim.boundary.book import Records
 
-__all__ = ["booked", "checked_book", "opened_book"]
-
 
 def checked_book(budget: str | Path | None, table: Records) -> Path | None:
     """Return the path of a book; refuse a file that is none, or is about other records.

@@ -26,17 +26,6 @@ from dpcal.tables.bases import bins, hats, waves
 from dpcal.tables.reading import polars, table_of
 from dpcal.tables.schema import CURVES, Column
 
-__all__ = [
-    "BLANK",
-    "REACH",
-    "Coding",
-    "cells_of",
-    "pieces",
-    "scaled",
-    "texts_of",
-    "unscaled",
-]
-
 BLANK = -2
 
 Vector = NDArray[np.float64]

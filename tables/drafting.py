@@ -19,8 +19,6 @@ from typing import Any
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["draft", "drafts_one", "schema_of_numbers"]
-
 # Texts beyond which a column is no category: each text costs a feature, and noise.
 _MOST_CATEGORIES = 30
 _OFTEN_MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "?")

@@ -10,8 +10,6 @@ import numpy as np
 
 from dpcal._internal import validate
 
-__all__ = ["example"]
-
 
 def example(n: int = 2000) -> str:
     """Return the text of a table of n patients, the same in every call.

@@ -37,8 +37,6 @@ from dpcal.tables.coding import REACH, Coding, pieces, unscaled
 from dpcal.tables.reading import table_of
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["Model", "load_model"]
-
 FORMAT = "dpcal-model"
 
 Vector = NDArray[np.float64]

@@ -27,8 +27,6 @@ from dpcal._internal import lazy
 from dpcal._internal.files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
-__all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
-
 _numpy = lazy.Module("numpy")
 
 EXTRAS = ("polars", "matplotlib")

@@ -26,8 +26,6 @@ from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
-__all__ = ["Records", "Rows"]
-
 Vector = NDArray[np.float64]
 
 

@@ -32,8 +32,6 @@ from dpcal.tables.drafting import schema_of_numbers
 from dpcal.tables.reading import Source, check_extras, source_of
 from dpcal.tables.schema import Schema, schema_of
 
-__all__ = ["Request", "calibrated", "compared", "default_sizes"]
-
 _NONE: Mapping[str, Any] = {}
 PUBLIC = ("smoothness", "gap")
 _ROUNDING = 1e-6

@@ -31,8 +31,6 @@ from typing import Any
 
 from dpcal._internal.files import document_of, text_of
 
-__all__ = ["CURVES", "Column", "Schema", "schema_of"]
-
 TYPES = ("number", "category", "class", "person", "drop")
 CURVES = ("bins", "splines", "random")
 CODINGS = ("one-hot", "ordinal", *CURVES)

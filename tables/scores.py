@@ -34,8 +34,6 @@ from dpcal.tables.coding import REACH
 from dpcal.tables.model import Model
 from dpcal.tables.records import Records
 
-__all__ = ["evaluate", "print_warnings", "warn_before"]
-
 # Largest epsilon without a warning; published guidance calls values above 10 to 20 weak.
 _WEAK_EPSILON = 20.0
 

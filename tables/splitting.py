@@ -24,8 +24,6 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["coins_of", "coins_of_people", "dealt", "digests", "within_group_size"]
-
 _BITS = 53  # of a coin: the digits of a double in [0, 1)
 
 

@@ -15,8 +15,6 @@ from dpcal.optim import Result
 from dpcal.optim.linear_fit import SCALE
 from dpcal.report.output import answer, with_interval
 
-__all__ = ["scores_line", "summary"]
-
 
 def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, Any]) -> str:
     """Return the text on the answers of a run, its epsilon, and its held-out scores.

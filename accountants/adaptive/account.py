@@ -36,8 +36,6 @@ from dpcal.accountants.mechanisms.row import OnlyAuto
 from dpcal.accountants.rounding import exp_up
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Account", "CharacteristicAccountant", "RenyiAccountant"]
-
 NeighboringRelation = privacy_accountant.NeighboringRelation
 
 # One for all accounts, which may be copied.

@@ -61,8 +61,6 @@ from dpcal.accountants.mechanisms.pure import pure_epsilon
 from dpcal.accountants.rounding import UNIT, next_up, sum_up
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
-__all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
-
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 # Golden-section steps: the logarithm of the order is known to 1e-5, the budget to ten digits.
 _SECTIONS = 29

@@ -38,8 +38,6 @@ from dpcal.accountants.certificates.balls import Ball, acb, acb_poly, arb, withi
 from dpcal.accountants.certificates.transforms import Line, Transform, sums_of_powers
 from dpcal.accountants.losses.allocation import Allocation
 
-__all__ = ["AllocationTransform"]
-
 _NEARLY = 31 / 32
 _SPARE = 20
 

@@ -36,8 +36,6 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Batched", "is_batched", "pairs_of"]
-
 # In steps of the grid, over the root of the number of batches.
 _INTERVAL = 2.0
 _MOST_DRAWS = 1 << 8

@@ -37,8 +37,6 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import OutOfReach, Parts
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["certify"]
-
 # Relative widths: of a proof, and of a second proof in convex order.
 _WIDTH, _COARSE = 1e-3, 1e-2
 _TIGHTER = (1.0, 1e-2, 1e-4)

@@ -21,8 +21,6 @@ from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.losses.base import Parts
 
-__all__ = ["OrderProof", "law_of", "work_of_laws"]
-
 _MAX_LEVEL = 64
 # Units of a node of a law at each doubling: two products, and a coarser grid.
 _NODE = 160

@@ -39,8 +39,6 @@ from dpcal.accountants.losses.base import Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"]
-
 # Searches need 20 to 20,000 nodes; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
 # Functions of balls, with terms and errors: for a node of a contour, and for a point of a line.

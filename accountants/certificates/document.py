@@ -38,8 +38,6 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import composed
 from dpcal.errors import CertificateRejected
 
-__all__ = ["Certificate", "DeltaBounds", "DirectionBounds"]
-
 _FORMAT = "dpcal-certificate-6"
 _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each)

@@ -25,8 +25,6 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["decimal_bounds", "enclose", "relative_width"]
-
 # Relative error of rounded doubles: 2^-53 for a quotient, a few times this for a sum of weights.
 _ROUNDING = 2.0**-50
 # Decimal digits: claims have 3 to 40.

@@ -24,8 +24,6 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Mechanism", "is_rounded", "mechanisms_of", "values_of"]
-
 _MOST_VALUES = 1 << 16
 _MOST_PARAMETERS = 1 << 8
 # Sums of counts stay below 2^76, and powers take 76 squarings.

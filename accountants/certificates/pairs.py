@@ -46,8 +46,6 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "points"]
-
 Mixture = tuple[tuple[Ball, Ball], ...]
 # Ascending cells of one use, and a logarithm of a ratio that is a node.
 Outcomes = tuple[list[Cell], Ball]

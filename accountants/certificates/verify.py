@@ -31,8 +31,6 @@ from dpcal.accountants.certificates.schema import reject
 from dpcal.accountants.directions import Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
-__all__ = ["verify_certificate"]
-
 _MOST_VALUES = 1 << 22
 
 

@@ -54,8 +54,6 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Likelihood"]
-
 Floats = NDArray[np.float64]
 _Cells = tuple[NDArray[np.intc], Floats]
 

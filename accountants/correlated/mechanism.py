@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from dpcal._internal import validate
 from dpcal.accountants.matrix.base import Strategy
 
-__all__ = ["WIDEST_BAND", "Mechanism", "distinct"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 

@@ -58,8 +58,6 @@ from dpcal.accountants.participations import Floats, Groups
 from dpcal.accountants.samplers import MinSeparation, Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "priced"]
-
 STATISTICS = ("certified", "none")
 DRAWING = ("statistics", "draws", "seed", "failure_probability")
 # Part of the target delta: a larger one takes more of delta, a smaller one needs more draws.

@@ -72,8 +72,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.samplers import CyclicPoisson, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses", "whole_run"]
-
 # Smallest tilt at which moments are bounded; moments at smaller tilts are smaller.
 _LEAST_TILT = 1e-6
 _STEP = 1e-3

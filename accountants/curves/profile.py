@@ -53,17 +53,6 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "CHUNK",
-    "EpsilonProfile",
-    "Grid",
-    "PrivacyProfile",
-    "compiled",
-    "epsilon_profile",
-    "grid",
-    "privacy_profile",
-]
-
 Answer = tuple[float, float, str]
 
 # Points of one compiled call, and of one task of an executor: about 20 ms.

@@ -42,19 +42,6 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
-__all__ = [
-    "TradeOff",
-    "advantage",
-    "attack_risk",
-    "bayes_success",
-    "gdp_mu",
-    "squared_gdp_mu",
-    "trade_off",
-    "trade_off_from_deltas",
-    "true_positive_rate",
-]
-
-
 NULLS = ("absent", "present", "either")
 
 _FIRST_POINTS = 65

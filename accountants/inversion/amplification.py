@@ -56,16 +56,6 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.quadrature import log_mixture
 from dpcal.accountants.rounding import UNIT
 
-__all__ = [
-    "allocated",
-    "between",
-    "fixed_batch",
-    "loss_of",
-    "on_finite_laws",
-    "revealed",
-    "sampled",
-]
-
 # Probability of outcomes that only Q has, which may be left out of a law.
 _NOTHING = 1e-18
 _NO_FAILURE = 1e-20

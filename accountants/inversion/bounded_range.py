@@ -43,9 +43,6 @@ from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
-__all__ = ["epsilon_by_recursion", "log_delta_by_recursion"]
-
-
 _METHOD = "adaptive recursion"
 
 # Range of the lattice's steps in one epsilon, powers of 2: errors fall with their square.

@@ -39,8 +39,6 @@ from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, Parts, PrivacyLoss, Reals
 
-__all__ = ["Beyond", "split"]
-
 # Width b of a cut over the loss: at delta exp(-s) the rest grows by up to exp((s b)^2 / 2).
 _LOSSES, _TILTED = 0.15, 1.3
 _BELOW_CELLS = -800.0

@@ -27,8 +27,6 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["combine", "epsilon", "log_delta"]
-
 
 def _log_infinite(log_finite: float) -> float:
     """Return log(1 - F)."""

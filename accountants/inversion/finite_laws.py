@@ -37,20 +37,6 @@ from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
 from dpcal.accountants.rounding import log_of
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "FiniteLaw",
-    "closer_above",
-    "combined",
-    "cut",
-    "gathered",
-    "joined",
-    "law_of",
-    "law_of_profile",
-    "lower_hull",
-    "mirrored",
-    "summed",
-]
-
 Places = NDArray[np.intp]
 
 # Intervals of a density: ten Laplace steps at q = 0.1 then have ends of epsilon 3e-7 apart.

@@ -30,9 +30,6 @@ from numpy.typing import NDArray
 from dpcal.accountants.losses.base import Reals
 from dpcal.errors import BrokenLaw
 
-__all__ = ["log_moments", "log_sums", "require_kept", "rounding_of"]
-
-
 # Powers of exp(l) in the sums that are compared: masses of Q and P, and two convex in the ratio.
 _POWERS = np.array([0.0, 1.0, 2.0, -1.0])
 # Relative error over the size of exponents, which differ by 2^-47 in a chain; the least size.

@@ -31,8 +31,6 @@ from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["as_poisson", "epsilon_by_parity", "has_allocation", "log_delta_by_parity"]
-
 Epochs = tuple[tuple[Allocation, int], ...]
 
 _BALLS = Module("dpcal.accountants.inversion.puts")

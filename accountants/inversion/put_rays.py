@@ -45,8 +45,6 @@ from dpcal._internal.precision import workprec
 from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["Ball", "Ray"]
-
 Ball = Any
 
 _SHARES = np.geomspace(0.0005, 0.97, 40)

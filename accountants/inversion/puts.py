@@ -40,8 +40,6 @@ from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import next_up
 
-__all__ = ["Epochs", "Put"]
-
 Epochs = tuple[tuple[Allocation, int], ...]
 
 # Lines over the first one, in reciprocals of the loss' standard deviation: few nodes are needed.

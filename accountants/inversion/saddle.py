@@ -15,8 +15,6 @@ import numpy as np
 
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["increasing_root", "log_chernoff"]
-
 Equation = Callable[[float], tuple[float, float, float]]
 
 # The largest tilt, as a loss of 1e-12 cannot be told from 0, and most evaluations.

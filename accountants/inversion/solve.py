@@ -33,8 +33,6 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
-__all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours", "together"]
-
 Way = Callable[[], Bounds | None]
 
 _cut = lazy.Module("dpcal.accountants.inversion.cut")

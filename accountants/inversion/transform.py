@@ -19,8 +19,6 @@ from dpcal.accountants.losses.base import Parts, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, sum_up
 
-__all__ = ["Total"]
-
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
 

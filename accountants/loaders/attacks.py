@@ -26,8 +26,6 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.rounding import UNIT, exp_down
 
-__all__ = ["Attack", "Floats", "attacks", "composed", "scored"]
-
 Floats = NDArray[np.float64]
 
 _CELLS = 200_001

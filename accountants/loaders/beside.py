@@ -25,8 +25,6 @@ from dpcal.accountants.answers import Bounds, Delta, Epsilon
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["beside"]
-
 # Shares of a delta, or of an epsilon, that all claims take; several runs leave little.
 _OF_DELTA, _OF_EPSILON, _OF_MANY = (0.5,), (0.5, 0.8), (0.95,)
 

@@ -36,8 +36,6 @@ from dpcal.accountants.mechanisms.allocation import DRAWN
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
-__all__ = ["delta", "epsilon", "log_delta"]
-
 _Answer = TypeVar("_Answer", Epsilon, LogDelta)
 
 _BLANKED, _REPLACED = "replace-special", "replace-one"

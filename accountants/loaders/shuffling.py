@@ -45,14 +45,6 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.row import distance, dominating_pairs
 
-__all__ = [
-    "delta",
-    "epsilon",
-    "meets",
-    "noise_multiplier",
-    "reduction",
-]
-
 _Answer = TypeVar("_Answer", Epsilon, Delta)
 
 _BALLS = Module("dpcal.accountants.inversion.puts")

@@ -32,8 +32,6 @@ import numpy as np
 from dpcal.accountants.loaders.attacks import Attack, Floats, composed, scored
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["SubsetBelow"]
-
 # The number M of values of Z. The time of the sums grows with it.
 _VALUES = 2**13
 # Relative rounding of the laws of Z: 60 convolutions and a cell's masses, 1e-11 each.

@@ -43,8 +43,6 @@ from numpy.typing import ArrayLike
 from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 
-__all__ = ["Allocation", "Group", "MixedAllocation", "UnequalAllocation"]
-
 # Range of c for a quadrature: sums over v are long below it, and rounding grows above it.
 _LEAST, _LARGEST = 0.05, 1e4
 # Nats of the least mean of one of many batches and of all batches, and most nats of one of few.

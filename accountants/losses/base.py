@@ -30,17 +30,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal._ext.question import Law, moments
 from dpcal.accountants.rounding import UNIT
 
-__all__ = [
-    "NO_LOSS",
-    "Complexes",
-    "OutOfReach",
-    "Pairs",
-    "Parts",
-    "Points",
-    "PrivacyLoss",
-    "Reals",
-]
-
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 

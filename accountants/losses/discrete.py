@@ -23,21 +23,6 @@ from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import Parts, Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, sum_up
 
-__all__ = [
-    "AtomLoss",
-    "DiscreteLoss",
-    "LatticeLoss",
-    "ResponseLoss",
-    "ScatteredLoss",
-    "atoms",
-    "blanked_response",
-    "discrete_laplace",
-    "hockey_stick",
-    "log_delta_of_sum",
-    "pure",
-    "randomized_response",
-]
-
 _MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT

@@ -26,8 +26,6 @@ from dpcal.accountants.losses.discrete import AtomLoss, atoms, hockey_stick
 from dpcal.accountants.losses.lattice import MOST_POINTS
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["DiscreteGaussian"]
-
 # Distance from the centers, in sigma, beyond which no noise counts: a normal law has 2e-21 there.
 _REACH = 9.5
 _FEWEST = 12.0

@@ -32,8 +32,6 @@ from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Concentrated", "LossWithFailure", "MomentBound", "WholeOrders"]
-
 
 @dataclass(frozen=True)
 class LossWithFailure(PrivacyLoss):

@@ -35,8 +35,6 @@ from dpcal.accountants.losses.lattice import MOST_POINTS, RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["FixedBatchGaussian", "HalfLine"]
-
 _GROWTH = 1.5
 
 

@@ -22,8 +22,6 @@ from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Gaussian", "log_gaussian_delta"]
-
 
 @dataclass(frozen=True)
 class Gaussian(PrivacyLoss):

@@ -33,8 +33,6 @@ from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_
 from dpcal.accountants.losses.quadrature import complex_log1p, unit_of
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
-
 Mixture = tuple[tuple[float, float], ...]
 
 # Up to so many points numbers are wider than doubles, which takes ten times as long.

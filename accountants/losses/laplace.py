@@ -26,8 +26,6 @@ from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.lattice import step_within
 from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = ["BoundedRange", "IntervalLoss", "Laplace"]
-
 
 @dataclass(frozen=True)
 class _Arc:

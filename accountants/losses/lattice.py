@@ -19,8 +19,6 @@ import numpy as np
 
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["LARGEST_ANGLE", "LOG_TOLERANCE", "MOST_POINTS", "RANGE", "spaced", "step_within"]
-
 # Log of the rule's largest error: a thousandth of a unit in the last place.
 LOG_TOLERANCE = math.log(1e-19)
 # Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21.

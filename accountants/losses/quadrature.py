@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from dpcal.accountants.losses.base import Complexes, Reals
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["argument_sizes", "complex_log1p", "log_mixture", "unit_of"]
-
 # Exponentials of larger numbers overflow, and 1 - q is small next to q exp(u).
 _FAR = 700.0
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.

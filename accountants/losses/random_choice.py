@@ -24,8 +24,6 @@ import numpy as np
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["RandomChoice"]
-
 
 @dataclass(frozen=True)
 class RandomChoice(PrivacyLoss):

@@ -23,8 +23,6 @@ from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.quadrature import log_mixture
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["SampledGaussian", "log_expm1_over", "log_mgf_bounds_of"]
-
 
 @dataclass(frozen=True)
 class SampledGaussian(NormalTail):

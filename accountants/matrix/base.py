@@ -34,8 +34,6 @@ from dpcal.accountants.matrix.sensitivity import Sensitivity
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Strategy", "Toeplitz", "read_only", "refuse_explosion"]
-
 Array = NDArray[np.float64]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")

@@ -27,8 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_buffers", "buffers_of", "log_product"]
-
 Array = NDArray[np.float64]
 Numbers = NDArray[Any]
 

@@ -28,8 +28,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpcal.accountants.matrix.participation import FixedEpochs, LeastSeparation, Participation
 
-__all__ = ["best_gram", "may_overlap"]
-
 Array = NDArray[np.float64]
 
 

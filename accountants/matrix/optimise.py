@@ -35,18 +35,6 @@ from dpcal.accountants.matrix.participation import Participation, Single
 from dpcal.accountants.matrix.recurrences import WIDE, inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = [
-    "Objective",
-    "banded",
-    "banded_inverse",
-    "blt",
-    "checked_bands",
-    "dense",
-    "fractional_root",
-    "lambda_cgd",
-]
-__all__ += ["root_series"]
-
 Array = NDArray[np.float64]
 
 ERRORS = ("mean", "max")

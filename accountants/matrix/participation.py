@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from dpcal._internal import validate
 
-__all__ = ["FixedEpochs", "LeastSeparation", "Participation", "Single"]
-
 
 class Participation(ABC):
     """A set of allowed participation patterns: the steps at which one record is in the batch.

@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 
 from dpcal._ext.streams import FRESH, OWN, RESULT, convolve, leak, mix
 
-__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes"]
-__all__ += ["WIDE", "inverse_series"]
-
 Array = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)

@@ -31,8 +31,6 @@ from dpcal.accountants.matrix.participation import (
 )
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Sensitivity", "most_separated", "of_matrix", "of_toeplitz"]
-
 Array = NDArray[np.float64]
 
 EXACT, UPPER = "exact", "upper bound"

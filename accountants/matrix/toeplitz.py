@@ -27,8 +27,6 @@ from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Buffers, Recurrence, inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["BIFR", "BISR", "BLT", "Banded", "BandedInverse", "Identity", "LambdaCGD", "SquareRoot"]
-
 Array = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ from dpcal.accountants.matrix.recurrences import Recurrence, TreeNodes
 from dpcal.accountants.matrix.sensitivity import Sensitivity
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["Tree"]
-
 Array = NDArray[np.float64]
 
 

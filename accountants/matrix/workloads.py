@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from dpcal._internal import validate
 
-__all__ = ["PREFIX_SUMS", "SCHEDULES", "Workload", "learning_rates"]
-
 Array = NDArray[np.float64]
 
 SCHEDULES = {

@@ -18,8 +18,6 @@ from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
 from dpcal.errors import TooLarge
 
-__all__ = ["DRAWN", "count_of_batches"]
-
 DRAWN = (
     events.RandomAllocationDpEvent,
     events.UnequalAllocationDpEvent,

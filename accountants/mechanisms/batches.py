@@ -50,8 +50,6 @@ from dpcal.accountants.mechanisms.row import Row, dominating_pairs, only_auto, r
 from dpcal.accountants.rounding import rounded_up
 from dpcal.errors import TooLarge, UnsupportedEvent
 
-__all__ = ["is_sum"]
-
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
 _FEW, _MOST_SUMS = 2048, 4

@@ -63,8 +63,6 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import Pairs, Row, normal, refuse
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["RepeatedSelection", "best_run_laws", "log_inverse_gamma"]
-
 _LOG_FLOOR = -75.0
 # Log of the delta below which Chernoff bounds replace contours.
 _LOG_FAR = -45.0

@@ -18,8 +18,6 @@ from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.failure import Concentrated, LossWithFailure
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 
-__all__ = ["claim"]
-
 
 def _for_group(event: events.EpsilonDeltaDpEvent, k: int) -> events.EpsilonDeltaDpEvent | None:
     """Return (k epsilon, delta (1 + ... + e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2).

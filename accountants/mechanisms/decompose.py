@@ -31,8 +31,6 @@ from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
 from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as, row_of
 from dpcal.errors import TooLarge
 
-__all__ = ["composed", "decompose", "leaves"]
-
 # Most nested events: each takes some ten of the thousand nested calls that Python allows.
 MOST_LEVELS = 50
 # Most nested selections: each level doubles the work, and this many take four seconds.

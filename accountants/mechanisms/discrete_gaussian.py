@@ -21,8 +21,6 @@ from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.mechanisms.row import Row, distance, times
 from dpcal.errors import UnsupportedEvent
 
-__all__: list[str] = []
-
 # Largest shift: fourth moments of a loss must stay doubles.
 _LARGEST_SHIFT = 1e18
 _LARGEST_RATIO = 1e12

@@ -20,8 +20,6 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import discrete_laplace
 from dpcal.accountants.mechanisms.row import Row, distance, normal
 
-__all__: list[str] = []
-
 # Bytes for each value of a discrete Laplace loss: a million values take 170 MB and six seconds.
 _BYTES_OF_VALUE = 700
 # Largest loss, in nats: its fourth power stays far below the range of a double.

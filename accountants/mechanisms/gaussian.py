@@ -17,8 +17,6 @@ from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.mechanisms.row import Pairs, Row, distance, over, refuse
 
-__all__ = ["noise_of"]
-
 _BYTES_OF_COMPONENT = 14_000
 
 

@@ -18,8 +18,6 @@ from dpcal.accountants.inversion.finite_laws import FiniteLaw, closer_above, cut
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.mechanisms.row import Row, distance, over
 
-__all__: list[str] = []
-
 _INTERVALS = 640
 
 

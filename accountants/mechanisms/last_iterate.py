@@ -47,8 +47,6 @@ from dpcal.accountants import events
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.row import Row, distance, over
 
-__all__ = ["amplitude"]
-
 # Relative, and more than the rounding of all formulas here.
 _ROUNDING = 1e-12
 _TRIED = 256

@@ -37,8 +37,6 @@ from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.accountants.rounding import log_of
 from dpcal.errors import TooLarge
 
-__all__ = ["from_pld", "from_pmf", "from_profile"]
-
 # Largest distance from 1 of a sum of probabilities, so that a wrong table is found.
 _OFF = 1e-9
 # Largest distance from 1 of a sum of probabilities that rounding explains.

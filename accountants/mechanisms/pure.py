@@ -27,8 +27,6 @@ from dpcal.accountants.mechanisms.row import dominating_pairs, row_of
 from dpcal.accountants.rounding import UNIT, sum_up
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["largest_losses", "pure_epsilon"]
-
 Sides = tuple[Bounds, Bounds]
 
 _METHOD = "largest loss"
@@ -89,6 +87,7 @@ def _of_loss(loss: PrivacyLoss) -> Bounds:
 
 
 def at_most(bounds: Bounds) -> Bounds:
+    """Return bounds whose upper end is proved, and whose lower end is 0."""
     return Bounds(0.0, bounds.upper, bounds.method)
 
 

@@ -13,8 +13,6 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import blanked_response, randomized_response
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 
-__all__: list[str] = []
-
 
 @Row(events.RandomizedResponseDpEvent(0.5, 3), "finite sums", record="scaled")
 def _response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs | PrivacyLoss:

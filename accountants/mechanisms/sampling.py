@@ -37,8 +37,6 @@ from dpcal.accountants.mechanisms.gaussian import noise_of
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["displacing", "poisson"]
-
 _SMALLEST = 1e-300
 # Most records of a sample that is truncated: neighboring whole numbers are doubles.
 _MOST_RECORDS = 2.0**53

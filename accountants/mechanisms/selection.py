@@ -16,8 +16,6 @@ from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.mechanisms.claims import claim
 from dpcal.accountants.mechanisms.row import Row, distance, normal, over, times
 
-__all__: list[str] = []
-
 
 def _halved(event: Any, relation: str) -> float:
     """Return the epsilon of a selection: half of it where all scores move the same way.

@@ -31,8 +31,6 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import WholeOrders
 from dpcal.accountants.mechanisms.row import Row, distance, times
 
-__all__ = ["SkellamDpEvent"]
-
 # Bits of ball arithmetic: differences of logarithms of neighboring masses keep 53 of them.
 _BITS = 192
 # Noise that is rarer than exp(-680) on either side counts as an infinite loss.

@@ -13,8 +13,6 @@ from dpcal.accountants import events
 from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
 
-__all__: list[str] = []
-
 
 @Row(
     events.CorrelatedGaussianDpEvent(None, None, 3.0),

@@ -33,8 +33,6 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["PowerNorm", "Softplus", "Tilted", "balanced"]
-
 
 def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = None) -> Vector:
     """Return records in opposite pairs, so that their mean is zero.

@@ -22,8 +22,6 @@ from dpcal.optim import FromGradients
 from dpcal.optim.minimax import Minimax
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, parameters
 
-__all__ = ["ToySaddle", "Trigonometric"]
-
 
 class Trigonometric(FromGradients):
     """``sum_i (1 - cos(w_i + z_i))`` with records z: valleys between saddle points, in every plane.

@@ -39,8 +39,6 @@ from dpcal.accountants.correlated.price import Goal, Options, Question
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
-__all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
-
 _Cost = Callable[[float], float]
 
 # Each test has an equal part of the failure probability.

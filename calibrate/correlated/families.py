@@ -15,8 +15,6 @@ from typing import NamedTuple
 from dpcal.accountants import matrix
 from dpcal.accountants.matrix import Participation, Strategy, Workload
 
-__all__ = ["FAMILIES", "Best", "chosen", "for_random_batches", "usual"]
-
 _TREE_STEPS = 4096
 _BANDS = 16
 # Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.

@@ -37,10 +37,6 @@ from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["Batches", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
-__all__ += ["StrategyTable", "compare_strategies"]
-
-
 _MOMENTUM = 0.9
 
 

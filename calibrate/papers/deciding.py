@@ -36,8 +36,6 @@ from dpcal.calibrate import papers
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 
-__all__ = ["Store", "decided", "default_store", "uncollected"]
-
 SECONDS = 60  # seconds of processor time for one claim in a child; the papers need up to 2
 MEGABYTES = 2_000  # memory of a child in addition to its memory at the start
 BATCH = 16  # claims of one child; starting a child takes as long as deciding a claim

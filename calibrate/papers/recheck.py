@@ -38,8 +38,6 @@ from dpcal.calibrate.papers.kernel.checker import (
 from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import Term, Undecided, require
 
-__all__ = ["recheck", "shown", "verdict_of"]
-
 _MOST_WORK = 5e8  # units of work to check a certificate; at most half a minute
 
 

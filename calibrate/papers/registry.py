@@ -16,8 +16,6 @@ from importlib import import_module
 from dpcal.calibrate.papers.claims.language import Schedule
 from dpcal.calibrate.papers.claims.notation import nearest
 
-__all__ = ["PAPERS", "load"]
-
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan", "moments")
 
 

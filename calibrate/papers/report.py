@@ -32,8 +32,6 @@ from dpcal.calibrate.papers.deciding import Store, decided, uncollected
 from dpcal.calibrate.papers.registry import PAPERS, load
 from dpcal.calibrate.papers.sources import find, places
 
-__all__ = ["FORMATS", "Audit", "Finding", "audit"]
-
 FORMATS = ("table", "json", "markdown", "latex")
 _WIDTH = 80
 _PRINTED = ("REFUTED", "LOOSE")

@@ -23,8 +23,6 @@ from dpcal.calibrate.papers.claims.language import Schedule
 from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.registry import PAPERS, load
 
-__all__ = ["GROUP", "find", "places"]
-
 GROUP = "dpcal.schedules"
 
 

@@ -24,8 +24,6 @@ from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem, number, smooth
 
-__all__ = ["adaptive_gd", "planned"]
-
 
 @common.builder()
 def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> Plan:

@@ -35,31 +35,6 @@ from dpcal.calibrate.query import Query
 from dpcal.calibrate.targets import EventOf
 from dpcal.errors import TargetUnreachable, UnsupportedEvent, warn_caller
 
-__all__ = [
-    "Given",
-    "Target",
-    "at_most",
-    "builder",
-    "check_given",
-    "differences",
-    "disjoint",
-    "gradients",
-    "positive_or",
-    "priced_by",
-    "promise",
-    "rate_of",
-    "repeated",
-    "replaced_in_place",
-    "rounded_down",
-    "rounded_up",
-    "sampling_of",
-    "single_release",
-    "told_of",
-    "warn_below_noise",
-    "warn_convex",
-    "warn_no_step",
-]
-
 SAMPLERS = ("fixed-size", "poisson")
 
 # Relative: a setting within this of a whole number is taken for that number.

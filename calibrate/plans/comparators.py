@@ -40,8 +40,6 @@ from dpcal.calibrate.plans.minimax.dp_rgda import Setting
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, rate_within_noise
 from dpcal.calibrate.query import Query
 
-__all__ = ["ada_dp_spider", "dp_sgda", "privatediff", "sto_spider"]
-
 
 @builder("replace-one", sizes="dimensions")
 def dp_sgda(

@@ -31,8 +31,6 @@ from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS, fields_of
 
-__all__ = ["correlated_dpsgd"]
-
 
 def correlated_dpsgd(
     strategy: Strategy,

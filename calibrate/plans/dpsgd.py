@@ -25,8 +25,6 @@ from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Target, at_most, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
-__all__ = ["dpsgd", "sampling"]
-
 
 def dpsgd(
     *,

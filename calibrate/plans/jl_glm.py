@@ -37,8 +37,6 @@ from dpcal.calibrate.plans.recursive_regularization import recursive_regularizat
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
 
-__all__ = ["INNER", "MATRICES", "embedded", "growth", "jl_glm", "least", "wrapped"]
-
 _BUILDERS = (spiderboost, noisy_gd, recursive_regularization, tree_spider)
 INNER: Mapping[str, Callable[..., Plan]] = {build.__name__: build for build in _BUILDERS}
 MATRICES = ("gaussian", "sparse")

@@ -36,16 +36,6 @@ from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameter, Parameters
 from dpcal.calibrate.plans.common import Given, promise
 
-__all__ = [
-    "MOST_PLAIN",
-    "Problem",
-    "chi_quantile",
-    "multiplier",
-    "number",
-    "numbers",
-    "smooth",
-]
-
 # Most plain steps in a comparison, each a pass over the records.
 MOST_PLAIN = 400
 

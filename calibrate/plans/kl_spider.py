@@ -30,8 +30,6 @@ from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem, numbers
 from dpcal.errors import warn_caller
 
-__all__ = ["Round", "checked_problem", "kl_spider", "planned", "schedule"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Round:

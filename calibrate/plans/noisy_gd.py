@@ -26,8 +26,6 @@ from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import Given, builder, gradients, repeated
 
-__all__ = ["noisy_gd"]
-
 
 @builder()
 def noisy_gd(

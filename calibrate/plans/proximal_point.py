@@ -26,8 +26,6 @@ from dpcal.calibrate.plans.common import Given, builder, gradients
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number, numbers
 from dpcal.errors import warn_caller
 
-__all__ = ["planned", "proximal_point", "stage_weights"]
-
 # Most stages; each takes hundreds of passes over the records.
 _MOST_STAGES = 400
 _INNER_STEPS = (32, 64, 128, 256, 512)

@@ -30,8 +30,6 @@ from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 
-__all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
-
 SUBSOLVERS = ("noisy_gd", "phased_sgd")
 
 

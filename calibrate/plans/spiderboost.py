@@ -42,8 +42,6 @@ from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["spiderboost"]
-
 # Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds.
 _LEAST_MULTIPLIER = 1e-2
 

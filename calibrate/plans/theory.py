@@ -54,8 +54,6 @@ from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import warn_caller
 
-__all__ = ["THEOREMS", "Case", "Theorem", "case_of", "theorem_at", "theory"]
-
 Values = dict[str, Any]
 
 _ROUNDED: Mapping[str, Callable[[float], float]] = {

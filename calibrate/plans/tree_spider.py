@@ -37,9 +37,6 @@ from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.errors import warn_caller
 
-__all__ = ["Tree", "planned", "problem_of", "tree_spider"]
-
-
 # The smallest error of a tree is found to these digits, and rounded up by 1e-9.
 _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 

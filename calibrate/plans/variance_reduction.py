@@ -27,8 +27,6 @@ from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.query import Query
 
-__all__ = ["Bounds", "Releases", "rate_within_noise"]
-
 # Largest noise of differences in proportion to steps, in units of the estimate.
 _FEEDBACK = 0.5
 # Largest share of the promised fall by which noise may raise the loss.

@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 from dpcal.accountants.matrix import Strategy
 from dpcal.calibrate.defaults import Defaults
 
-__all__ = ["LOSSES", "Loss", "averaged", "excess", "transposed_inverse"]
-
 Floats = NDArray[np.float64]
 
 

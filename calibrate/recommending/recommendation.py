@@ -37,8 +37,6 @@ from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.recommending.error_law import LOSSES, excess, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
-__all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
-
 # Typical norm of rows over its bound, by default.
 _TYPICAL = 0.6
 _PASSES, _BANDS = (5.0, 20.0, 60.0), (4, 16)

@@ -25,8 +25,6 @@ from dpcal._ext.losses import LogisticLoss
 from dpcal._internal import validate
 from dpcal.calibrate.query import Query
 
-__all__ = ["predicted_seconds"]
-
 # Most numbers of a timed table, which is larger than caches.
 _MOST_NUMBERS = 2**21
 # Seconds: opening a run; an answer in a compiled loop, and a parameter of it; correlated noise.

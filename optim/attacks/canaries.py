@@ -41,8 +41,6 @@ from dpcal.optim.objectives.arrays import numbers
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import find
 
-__all__ = ["OneRun", "one_run", "plant", "power"]
-
 # Shares of canaries to guess: few guesses are more often right, many give a tighter bound.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 

@@ -43,8 +43,6 @@ from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["KINDS", "Evidence", "law_of"]
-
 # Kinds of queries with one coordinate for each canary: other answers mix dependent canaries.
 KINDS = ("gradient", "gradient difference")
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from dpcal._internal import validate
 
-__all__ = ["VIOLATIONS", "Finding", "Replay"]
-
 VIOLATIONS = {
     "sensitivity": "a record moves a sum farther than its bound",
     "isolation": "a record moves an answer about a batch that it is not in",

@@ -46,8 +46,6 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, trusted
 from dpcal.optim.registry import find
 
-__all__ = ["Canaries", "Likelihood", "likelihood"]
-
 Flags = NDArray[np.bool_]
 
 # Size of a canary's loss: far above bounds in use, so that its gradient is always clipped.

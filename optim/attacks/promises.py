@@ -35,8 +35,6 @@ from dpcal.optim.attacks.recording import Answer, Opened, Tape
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.result import Result
 
-__all__ = ["ALARM", "broken_promises"]
-
 # Chance of a false alarm of a test, small enough for a suite of thousands of tests.
 ALARM = 1e-6
 

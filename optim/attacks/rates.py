@@ -32,9 +32,6 @@ from dpcal._internal import validate
 from dpcal.accountants.correlated.draws.montecarlo import lower_mean, upper_mean
 from dpcal.optim.objectives.arrays import Vector, numbers
 
-__all__ = ["LowerBound", "at_a_level", "from_confusion_matrix", "independent", "many_runs"]
-__all__ += ["together"]
-
 # Bounds false positives from above and true ones from below; each fails with the given chance.
 Rates = Callable[[int, int, int, int, float], tuple[float, float]]
 

@@ -38,8 +38,6 @@ from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Contributions, gradients, hessians, losses
 
-__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "check_row", "play", "record", "without"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sum:

@@ -40,8 +40,6 @@ from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, play, rec
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Recorded", "replay"]
-
 # Rounding of a sum of m contributions of norm C, in units of m C; order moves it by m 2^-53.
 _ROUNDING = 1e-12
 

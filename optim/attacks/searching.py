@@ -50,8 +50,6 @@ from dpcal.optim.attacks.recording import check_row
 from dpcal.optim.attacks.replaying import Recorded
 from dpcal.optim.objectives.arrays import Rows, Vector, records
 
-__all__ = ["Neighbours", "neighbours", "random_table", "replay_table"]
-
 Table = tuple[Vector, NDArray[Any] | None]
 
 # Lengths of rows that all plans clip, and that none clips; their squares are normal numbers.

@@ -39,8 +39,6 @@ from dpcal.optim.boundary.seeds import Streams
 if TYPE_CHECKING:
     from dpcal.optim.boundary.lattice import LatticeStream
 
-__all__ = ["Batches", "Parts", "Rounds"]
-
 Rows = NDArray[np.intp]
 
 

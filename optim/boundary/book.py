@@ -70,8 +70,6 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["BookedRun", "BudgetBook", "Records"]
-
 Records = str | os.PathLike[str] | ArrayLike
 
 _ENTER = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"

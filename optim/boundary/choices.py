@@ -43,8 +43,6 @@ from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
 from dpcal.optim.objectives.placed import is_placed
 
-__all__ = ["Cells", "PrivateChoices", "PrivateTotals"]
-
 Integers = NDArray[np.int64]
 
 # Twice the most that a value moves, over its column's bounds: a median needs points between ties.

@@ -81,8 +81,6 @@ from dpcal._ext.discrete import LEAST as WIDE, DiscreteTable, cover_of, factors_
 from dpcal._internal import validate
 from dpcal.optim.boundary.seeds import keyed_generator
 
-__all__ = ["DiscreteNormals", "whole_laplace"]
-
 Integers = NDArray[np.int64]
 
 # Entries of the table of P(X <= x), a power of two less one: 64 KiB fit in a second cache.

@@ -41,8 +41,6 @@ from dpcal._internal.files import check_regular
 from dpcal.errors import reason_of
 from dpcal.optim.account import Account, charge_of
 
-__all__ = ["BookFile", "KeptFile", "Row", "Snapshot", "Statement", "facts_of", "moment", "run_of"]
-
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE totals (position INTEGER PRIMARY KEY, since TEXT NOT NULL, "

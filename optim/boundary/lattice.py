@@ -65,8 +65,6 @@ from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals
 
-__all__ = ["Grid", "LatticeStream", "grid_of"]
-
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Places = NDArray[np.intp]

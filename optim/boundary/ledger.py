@@ -36,8 +36,6 @@ from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused
 if TYPE_CHECKING:
     from dpcal.optim.boundary.batches import Batches
 
-__all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
-
 ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 
 _LOCK = RLock()

@@ -43,19 +43,6 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.contributions import Asked, Contributions
 
-__all__ = [
-    "Chooser",
-    "Mechanism",
-    "Observer",
-    "check_distance",
-    "numbers_in",
-    "observed",
-    "observing",
-    "present",
-    "rounded",
-    "seen",
-]
-
 Integers = NDArray[np.int64]
 Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 

@@ -76,8 +76,6 @@ from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["Oracle", "PrivateOracle", "Walk"]
-
 # In units of a gradient: below it a proportional query answers 0, as noise could round to zero.
 NEGLIGIBLE = 1e-290
 

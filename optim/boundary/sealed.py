@@ -75,8 +75,6 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Kernel, kernel_of
 from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
-__all__ = ["LastIterate", "Pass"]
-
 # Unused share of the largest step size 2 / L and of the bound, for rounding in their computation.
 _MARGIN = 2.0**-40
 _MOST_LOST = 2.0**-4

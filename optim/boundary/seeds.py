@@ -43,18 +43,6 @@ from dpcal._ext.keyed import KeyedBits
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
-__all__ = [
-    "Seed",
-    "Streams",
-    "claim",
-    "key_of",
-    "keyed_generator",
-    "replaying",
-    "root_of",
-    "sequence_of",
-    "spawned",
-]
-
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 # Bits of a root: roots of 2^64 runs do not collide, and guessing a root takes 2^255 trials.

@@ -54,8 +54,6 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Answers", "Store", "read_ledger", "stored"]
-
 
 class Store(KeptFile):
     """The file of one run, held open: its secret root, and a row an answer.

@@ -26,8 +26,6 @@ from dpcal._internal import validate
 from dpcal.optim.driver import Run
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
-__all__ = ["adaptive_gd"]
-
 OUTPUTS = ("last", "smallest-norm")
 
 # Largest number of steps on the rest of the budget: with more, noise would hide small gradients.

@@ -27,8 +27,6 @@ from typing import Any
 from dpcal.optim.first_order.dpsgd import dpsgd
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
-__all__ = ["correlated_dpsgd"]
-
 steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 

@@ -30,8 +30,6 @@ from dpcal.optim.driver import Run, first_late
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
-__all__ = ["OUTPUTS", "default_steps", "descend", "dpsgd", "regret_rate"]
-
 OUTPUTS = ("last", "random", "uniform", "tail", "linear")
 
 

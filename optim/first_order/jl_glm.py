@@ -38,8 +38,6 @@ from dpcal.optim.objectives.linear import Linear
 from dpcal.optim.registry import Optimizer, check_plan, run
 from dpcal.optim.result import Result
 
-__all__ = ["embedding", "jl_glm"]
-
 _STREAM = 0x4A4C
 
 

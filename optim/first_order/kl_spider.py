@@ -28,8 +28,6 @@ from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
-__all__ = ["kl_spider"]
-
 
 @Optimizer(
     summary="rounds of a noisy gradient and its noisy differences, each to its target",

@@ -41,8 +41,6 @@ from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
-__all__ = ["noisy_gd"]
-
 
 @Optimizer(
     summary="noisy gradient steps on all records",

@@ -29,8 +29,6 @@ from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 
-__all__ = ["proximal_point"]
-
 
 @Optimizer(
     summary="stages of noisy descent on the loss pulled to where the last one ended",

@@ -32,8 +32,6 @@ from dpcal.optim.boundary.oracle import Oracle, PrivateOracle
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 
-__all__ = ["recursive_regularization"]
-
 
 @Optimizer(
     summary="rounds with ever stronger regularisers, each on records of its own",

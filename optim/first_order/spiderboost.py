@@ -30,8 +30,6 @@ from dpcal.optim.first_order.dpsgd import descend
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, algorithm, planned
 
-__all__ = ["spiderboost"]
-
 OUTPUTS = ("last", "random", "smallest-norm")
 
 

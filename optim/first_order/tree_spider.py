@@ -29,8 +29,6 @@ from dpcal.optim.boundary.oracle import Oracle
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
-__all__ = ["tree_spider"]
-
 
 @Optimizer(
     summary="one pass in disjoint batches, differences along a binary tree",

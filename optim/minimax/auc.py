@@ -29,8 +29,6 @@ from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Box
 from dpcal.optim.objectives.domains import records_of
 
-__all__ = ["AUCMaximization"]
-
 
 class AUCMaximization(Factored):
     """The square surrogate of AUC for a linear model, as a saddle problem.

@@ -35,8 +35,6 @@ from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
 from dpcal.optim.objectives.contributions import shaped
 from dpcal.optim.objectives.custom import UNKNOWN, answer_of, check_functions
 
-__all__ = ["Minimax", "MinimaxObjective"]
-
 Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
 Losses = Callable[[Vector, Vector, Rows], ArrayLike]
 

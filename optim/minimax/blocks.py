@@ -25,8 +25,6 @@ from dpcal.optim.objectives.arrays import numbers, parameters
 from dpcal.optim.registry import Plan, Problem, Vector
 from dpcal.optim.result import Result
 
-__all__ = ["Anchor", "Blocks", "MinimaxResult"]
-
 
 @dataclass(frozen=True)
 class Blocks:

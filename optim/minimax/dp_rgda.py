@@ -47,8 +47,6 @@ from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.registry import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 
-__all__ = ["Escape", "Tracker", "dp_rgda"]
-
 STEPS = ("normalised", "plain")
 SELECTIONS = ("last", "argmin")
 ALGORITHMS = ("corrected", "literal")

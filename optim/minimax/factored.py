@@ -29,8 +29,6 @@ from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of
 
-__all__ = ["Factored", "signs_of"]
-
 
 class Factored(MinimaxObjective):
     """A problem with gradients, in a linear model's weights, of a number times the record.

@@ -37,8 +37,6 @@ from dpcal.optim.objectives.domains import (
     records_of,
 )
 
-__all__ = ["CovariateShift", "FairClassification"]
-
 
 class FairClassification(Factored):
     r"""Logistic regression for the worst mixture of groups; y is on the simplex.

@@ -21,8 +21,6 @@ import numpy as np
 from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Ball", "Box", "ConvexSet", "Everywhere", "Simplex"]
-
 
 class ConvexSet(ABC):
     """A closed convex set with its Euclidean projection."""

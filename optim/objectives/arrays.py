@@ -19,25 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.answers import is_finite
 
-__all__ = [
-    "AllRows",
-    "Rows",
-    "Vector",
-    "clipped_rows",
-    "digest_of",
-    "in_blocks",
-    "l2_norm",
-    "norm_of",
-    "numbers",
-    "numbers_of",
-    "parameters",
-    "prints_of_rows",
-    "records",
-    "row_norms",
-    "shrink_factors",
-    "two_dimensional",
-]
-
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 

@@ -55,8 +55,6 @@ from dpcal.optim.objectives.domains import (
     records_of,
 )
 
-__all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
-
 BLOCK_BYTES = 1 << 24
 _MOST_RECORDS = 1024
 

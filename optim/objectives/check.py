@@ -34,8 +34,6 @@ from dpcal.optim.objectives.contributions import (
     losses,
 )
 
-__all__ = ["check_objective", "screen"]
-
 _ROUNDING = 1e-9
 
 _ROWS = 24

@@ -54,25 +54,6 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.domains import cells
 
-__all__ = [
-    "MOST",
-    "Asked",
-    "Contributions",
-    "Kernel",
-    "Losses",
-    "Matrices",
-    "Products",
-    "Squares",
-    "Table",
-    "gradients",
-    "hessian_products",
-    "hessians",
-    "kernel_of",
-    "losses",
-    "shaped",
-    "trusted",
-]
-
 T = TypeVar("T")
 Integers = NDArray[np.int64]
 Pair = tuple[Vector, Vector]

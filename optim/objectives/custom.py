@@ -35,8 +35,6 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import shaped
 from dpcal.optim.objectives.domains import persons
 
-__all__ = ["UNKNOWN", "FromGradients", "Users", "answer_of", "check_functions"]
-
 PerRecord = Callable[[Vector, Rows], ArrayLike]
 
 UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)

@@ -24,22 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal.errors import warn_caller
 from dpcal.optim.objectives.arrays import Vector, numbers_of, two_dimensional
 
-__all__ = [
-    "blanked",
-    "cells",
-    "classes_and_weights",
-    "codes",
-    "counted",
-    "counted_together",
-    "declared",
-    "finite_rows",
-    "labels_of",
-    "persons",
-    "records_of",
-    "typed",
-    "unlabelled",
-]
-
 Mask = NDArray[np.bool_]
 
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text"}

@@ -44,16 +44,6 @@ from dpcal.optim.objectives.base import Labelled, Objective
 from dpcal.optim.objectives.contributions import MOST, Contributions, Squares
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows, records_of
 
-__all__ = [
-    "Classified",
-    "Linear",
-    "Logistic",
-    "Squared",
-    "TwoClass",
-    "as_smooth_as",
-    "smoothness_of",
-]
-
 
 class _Embedded:
     """Embedded records ``A x``, computed in blocks when they are copied."""

@@ -31,8 +31,6 @@ from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
 from dpcal.optim.objectives.custom import UNKNOWN
 
-__all__ = ["KAN", "MLP"]
-
 
 class Network(Labelled):
     """A network with labels and losses of single records.

@@ -21,16 +21,6 @@ from dpcal._internal import annexes
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.custom import FromGradients
 
-__all__ = [
-    "as_they_are",
-    "by_row",
-    "is_placed",
-    "objective_of",
-    "opened",
-    "sample_of",
-    "vectors_of",
-]
-
 
 def is_placed(table: Any) -> bool:
     """Return whether a table lies in partitions of a cluster."""

@@ -35,8 +35,6 @@ from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.linear import Linear, TwoClass
 
-__all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
-
 _AT = (15 - math.sqrt(33)) / 24
 
 

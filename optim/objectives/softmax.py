@@ -26,8 +26,6 @@ from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters, records, row_norms
 from dpcal.optim.objectives.linear import Classified
 
-__all__ = ["Softmax"]
-
 
 class Softmax(Classified):
     """Multinomial logistic regression: ``log sum_k exp(<w_k, x>) - <w_y, x>``.

@@ -25,8 +25,6 @@ from dpcal.errors import BrokenObjective
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Curvature", "curvature"]
-
 # Largest number of parameters with a whole Hessian, 128 kB, where convergence is certain.
 _DENSE = 128
 

@@ -40,8 +40,6 @@ from dpcal.optim.silos import Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
 from dpcal.optim.silos.overlap import remember
 
-__all__ = ["DistributedResult", "distributed_psgd"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DistributedResult(SecondOrderResult):

@@ -49,17 +49,6 @@ from dpcal.optim.registry import Begin, Optimizer, Problem, algorithm, read
 from dpcal.optim.result import Result
 from dpcal.optim.silos.overlap import remember
 
-__all__ = [
-    "Ended",
-    "Escape",
-    "Round",
-    "SecondOrderResult",
-    "Settings",
-    "gauss_psgd",
-    "walk",
-    "walked",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Round:

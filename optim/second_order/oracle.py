@@ -78,8 +78,6 @@ from dpcal.optim.objectives.contributions import (
     hessians,
 )
 
-__all__ = ["SecondOrderOracle", "symmetric"]
-
 Pair = tuple[float, float]
 
 # Steps per contribution; largest rounding of a score; most steps that a record moves it, with that.

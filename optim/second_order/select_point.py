@@ -41,8 +41,6 @@ from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos.local import Silo
 from dpcal.optim.silos.overlap import about, check_distinct
 
-__all__ = ["Selection", "select_point"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Selection(Result):

@@ -42,8 +42,6 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
 from dpcal.optim.silos.overlap import check_distinct
 
-__all__ = ["SiloOracle", "plan_of_silo", "plans_of_silos"]
-
 ON_LOST = ("stop", "continue")
 
 # Numbers in a batch; smaller batches are summed faster than a thread starts (50 microseconds).

@@ -46,8 +46,6 @@ from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import Store, oracle_of
 
-__all__ = ["Answerer", "Description", "Silo", "SiloLost"]
-
 KINDS = ("gradient", "difference")
 
 

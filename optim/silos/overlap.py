@@ -37,8 +37,6 @@ from dpcal._internal import validate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo
 
-__all__ = ["OVERLAPS", "about", "check_distinct", "remember"]
-
 OVERLAPS = ("local", "all", "ignore")
 
 # Bytes of a key that cannot be guessed.

@@ -32,8 +32,6 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses, trusted
 from dpcal.optim.silos.parts import Parts
 
-__all__ = ["Partitioned", "PartitionsLost"]
-
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
 

@@ -24,8 +24,6 @@ from dpcal.errors import needing, reason_of
 from dpcal.optim.objectives.arrays import digest_of
 from dpcal.optim.objectives.domains import counted, counted_together
 
-__all__ = ["Parts", "by_partitions", "sample_of"]
-
 Make = Callable[..., Any]
 
 

@@ -46,8 +46,6 @@ from dpcal.tables.releasing.words import parse
 from dpcal.tables.schema import Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "planned", "released"]
-
 COVERED = "every number in the section 'release', and all of them together"
 
 GROUPS = "groups"

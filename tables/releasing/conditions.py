@@ -35,8 +35,6 @@ from numpy.typing import NDArray
 
 from dpcal.tables import Column, Schema
 
-__all__ = ["Condition", "unquoted"]
-
 Kept = NDArray[np.bool_]
 
 # Characters: more than a condition needs, fewer than make the parser slow.

@@ -24,8 +24,6 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.tables.records import Rows
 from dpcal.tables.releasing.statistics import CONFIDENCE, Estimate, Noisy, Statistic, Total
 
-__all__ = ["Quantile"]
-
 Vector = NDArray[np.float64]
 
 # A cell is this much longer than its points, so that these stay inside when they are spread.

@@ -32,8 +32,6 @@ from dpcal.tables import Column
 from dpcal.tables.records import Rows
 from dpcal.tables.releasing.conditions import Condition
 
-__all__ = ["CONFIDENCE", "PARTS", "SHOWN", "Axis", "Estimate", "Groups", "Noisy", "Statistic"]
-
 Vector = NDArray[np.float64]
 
 CONFIDENCE = 0.95

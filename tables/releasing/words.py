@@ -26,8 +26,6 @@ from dpcal.tables.releasing.conditions import Condition, unquoted
 from dpcal.tables.releasing.quantiles import Quantile
 from dpcal.tables.releasing.statistics import PARTS, Axis, Groups, Statistic, ends_of
 
-__all__ = ["parse"]
-
 _PARTS = 10
 _MOST_CELLS = 10**6
 

@@ -33,8 +33,6 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Parts, Reals
 
-__all__ = ["choose_contour", "saddle"]
-
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
 # In widths of the integrand's peak: all give valid proofs, and the best one the largest step.

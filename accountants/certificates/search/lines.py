@@ -21,8 +21,6 @@ from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["line_of", "log_beyond"]
-
 # Largest angle; and the distance of least work, in deviations over the root of the digits.
 _WIDEST, _DISTANCE = 1.3, 0.47
 # Least and largest angle of a ray; and the saddle's place with the least work on 28 epochs.

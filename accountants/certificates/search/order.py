@@ -22,8 +22,6 @@ from dpcal.accountants.losses.base import Parts
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
-__all__ = ["order_proofs"]
-
 # Shares of delta times the width: for mass that laws cut off, and for nodes.
 _CUT, _SHARE = 1 / 32, 1 / 2
 # Most grids; limits and margin of the next step over this one: errors are squares of steps.

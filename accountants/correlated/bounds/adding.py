@@ -80,8 +80,6 @@ from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Floats
 
-__all__ = ["Adding", "ConvexTail", "lower_tail"]
-
 _Pairs = tuple[tuple[float, float], ...]
 
 # Most entries of the means of epochs in memory at once: 32 MB.

@@ -31,9 +31,6 @@ from scipy.special import log_ndtr, ndtr
 from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.participations import Floats
 
-__all__ = ["MARGIN", "Bound", "Directions", "Least", "Proof", "Worst"]
-__all__ += ["half_space_delta", "least_epsilon", "least_until_rising"]
-
 Tried = TypeVar("Tried")
 
 # Relative, outward: sums of 1e12 numbers >= 0, columns of C (1e-12) and transforms err less.

@@ -27,9 +27,6 @@ from dpcal.accountants.participations import Floats
 from dpcal.accountants.rounding import UNIT
 from dpcal.accountants.samplers import MinSeparation, Sampler
 
-__all__ = ["TINY", "Joining", "binomials", "state_cap"]
-
-
 # Cells of the grid of states, rounded up; with a slower decay, a state hardly leaves its cell.
 _CELLS, _SLOWEST = 2**14, 0.997
 _BINOMIALS = 2**14

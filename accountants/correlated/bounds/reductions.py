@@ -63,10 +63,6 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.participations import Epochs, Floats, Groups
 from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 
-__all__ = ["Reduction", "TwoBlanks", "allocated", "compositions", "largest_norm", "of_epochs"]
-__all__ += ["revealed", "spaced"]
-
-
 # Standard deviations above the mean; numbers beyond, rarer than any delta, count as the largest.
 _DEVIATIONS = 40.0
 _MOST_PATTERNS = 2000

@@ -70,8 +70,6 @@ from dpcal.accountants.correlated.bounds.joining import TINY, Joining, binomials
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT, exp_up
 
-__all__ = ["Key", "ReplicaMoments", "ReplicaSum", "log_tangent"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 

@@ -81,8 +81,6 @@ from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import distinct
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
-
 Floats = NDArray[np.float64]
 
 # Cells of the polygon of draws: their weights are then within 1e-4 of 1.

@@ -40,8 +40,6 @@ from dpcal.errors import DrawsCannotTell
 if TYPE_CHECKING:
     from dpcal.accountants.correlated.price import Goal, Question
 
-__all__ = ["Evidence", "collected", "provenance", "removing"]
-
 # The band around the law of adding a record is then 0.04 wide, at a failure probability of 1e-12.
 _PLAIN_DRAWS = 8192
 # A search uses one in this many of the plain draws to estimate the later proof.

@@ -30,10 +30,6 @@ from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.estimators import Estimator
 from dpcal.accountants.participations import Floats
 
-__all__ = ["CHUNK", "MOST_DRAWS", "Reading", "Sample", "bets_prove", "draws_enough", "draws_needed"]
-__all__ += ["last_proved", "lower_mean", "simulate", "upper_mean"]
-
-
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
 # Most draws: 2.4 GB, and hours for a short run.

@@ -20,8 +20,6 @@ from dpcal.calibrate.papers.claims.ranges import Range, Relation, Replace
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.terms import Term, require, symbol, symbols
 
-__all__ = ["Claim"]
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -27,8 +27,6 @@ from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.normal import Normal
 
-__all__ = ["known_positive", "restated", "same_as_written"]
-
 _Form = frozenset[tuple[Any, Any]]
 _Row = tuple[Any, Fraction]
 _SIGN = ("sign",)

@@ -26,8 +26,6 @@ from typing import Any
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.notation import Checks, indented, line
 
-__all__ = ["Erratum", "errata_of"]
-
 _HEAD = re.compile(r"([\w.\-]+) \((\w+); (.*?)\): (.+)$")
 _PARTS = ("about", "claim", "open", "printed", "settings", "use")
 _PART = re.compile(rf"\n(?=\s+(?:{'|'.join(_PARTS)}): )")

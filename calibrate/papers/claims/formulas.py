@@ -21,15 +21,6 @@ import sympy
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.normal import exact
 
-__all__ = [
-    "as_number",
-    "parse",
-    "show",
-    "term_of",
-    "to_latex",
-    "to_sympy",
-]
-
 _HALF = Fraction(1, 2)
 _TEXT_NAMES = {"max": "Max", "min": "Min", "abs": "Abs"}
 _NAMES = {text: head for head, text in _TEXT_NAMES.items()}

@@ -25,8 +25,6 @@ from dpcal.calibrate.papers.kernel.normal import sign_at
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
 
-__all__ = ["Order", "Orders", "covers", "goals", "outgrows", "sums"]
-
 Order = tuple[t.Term, Fraction]
 _CONSTANT: Order = (t.ZERO, Fraction(0))
 

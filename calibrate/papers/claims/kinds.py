@@ -38,8 +38,6 @@ from dpcal.calibrate.papers.kernel.context import Context
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
 
-__all__ = ["KINDS", "UNROLLED", "Enumeration", "Kind"]
-
 UNROLLED = 6  # first values at which a point may refute a claim; terms grow with each value
 Goals = Callable[["Claim", Sequence[t.Term], Context | None], list[Relation]]
 

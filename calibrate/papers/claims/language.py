@@ -43,16 +43,6 @@ from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.claims.resolve import resolved
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
-__all__ = [
-    "Quantity",
-    "Schedule",
-    "Setting",
-    "quantities_of",
-    "schedule_of",
-    "settings_of",
-    "standalone",
-]
-
 
 @dataclass(frozen=True)
 class Quantity:

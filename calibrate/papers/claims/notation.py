@@ -60,8 +60,6 @@ from dpcal.calibrate.papers.claims.ranges import (
 )
 from dpcal.calibrate.papers.kernel.terms import ONE, Term, number, plus, symbol, symbols, times
 
-__all__ = ["indented", "line", "nearest", "read", "text_of", "theorems_of", "unit_of"]
-
 Checks = Mapping[str, Enumeration]
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
     from dpcal.calibrate.papers.claims.claim import Claim
 
-__all__ = [
-    "SAMPLED",
-    "Release",
-    "gaussian_delta",
-    "goals",
-    "is_sampled",
-    "is_whole",
-    "necessary",
-    "priced",
-    "squared_mu",
-    "text",
-]
-
 SAMPLED = "add-or-remove-one"
 
 

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from dpcal.calibrate.papers.claims.formulas import parse, show, to_latex
 from dpcal.calibrate.papers.kernel.terms import Term, minus, number
 
-__all__ = ["POSITIVE", "Range", "Relation", "Replace", "assignments", "relations", "top_level"]
-
 Replace = Callable[[Term], Term]
 
 _SIGN = re.compile(r"(=O~|=O|<=|>=|==|<|>|=)")

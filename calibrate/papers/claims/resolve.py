@@ -28,8 +28,6 @@ from dpcal.calibrate.papers.kernel.context import context_of
 from dpcal.calibrate.papers.kernel.normal import exact, sign_at
 from dpcal.calibrate.papers.kernel.terms import ZERO, Term, substitute, symbol, symbols
 
-__all__ = ["resolved", "settings_used", "unfold"]
-
 _COUNT = Range(Fraction(1))
 
 

@@ -27,16 +27,6 @@ from dpcal.accountants.events import (
 from dpcal.calibrate.papers.claims.ranges import Relation
 from dpcal.calibrate.papers.kernel import terms as t
 
-__all__ = [
-    "HIGHEST",
-    "at_whole_order",
-    "conditions",
-    "converted",
-    "event_of",
-    "rounded",
-    "upper_bound",
-]
-
 HIGHEST = 256  # order whose divergence is written as a sum; a sum has at most 400 addends
 
 

@@ -21,8 +21,6 @@ import flint
 from dpcal._internal.precision import workprec
 from dpcal.calibrate.papers.kernel import terms as t
 
-__all__ = ["Box", "at", "balls_of", "value"]
-
 BITS = 256
 Box = Mapping[str, tuple[Fraction, Fraction]]
 

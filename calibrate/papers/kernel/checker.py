@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
     from dpcal.calibrate.papers.claims.ranges import Relation
 
-__all__ = [
-    "MOST_CHARACTERS",
-    "SECONDS",
-    "contains",
-    "point_of",
-    "refusal",
-    "require_proofs",
-    "witnessed",
-]
-
 SECONDS = 20.0  # the longest check of the five papers takes less than 2 seconds
 MOST_CHARACTERS = 2_000_000
 

@@ -24,8 +24,6 @@ from dpcal.calibrate.papers.kernel.normal import Normal, sign_at
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
 
-__all__ = ["Context", "Fact", "context_of", "obligations"]
-
 Fact = tuple[t.Term, bool]
 _WANTED = {">=": (0, 1), ">": (1,), "!=": (-1, 1)}
 

@@ -14,8 +14,6 @@ import flint
 
 from dpcal.calibrate.papers.kernel.terms import require
 
-__all__ = ["Exponent", "Ratio", "generator"]
-
 MOST_TERMS = 200
 MOST_GENERATORS = 10  # exponents of the papers use at most four symbols
 _CONTEXT = flint.fmpq_mpoly_ctx.get(("g", MOST_GENERATORS), "lex")

@@ -30,8 +30,6 @@ import flint
 from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio, generator
 
-__all__ = ["Normal", "Sum", "exact", "sign_at"]
-
 Atom = tuple[Any, ...]
 Monomial = frozenset[tuple[Atom, Exponent]]
 Sum = dict[Monomial, Fraction]

@@ -23,8 +23,6 @@ from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.context import Context, Fact, obligations
 from dpcal.calibrate.papers.kernel.terms import decode
 
-__all__ = ["bounds", "check", "chosen", "closed_at", "is_outside", "is_possible"]
-
 Step = Mapping[str, Any]
 
 

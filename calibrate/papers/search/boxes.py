@@ -16,8 +16,6 @@ from dpcal.calibrate.papers.search.goal import Goal, Proof
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_balls", "by_cut"]
-
 
 def by_balls(search: Search, goal: Goal) -> Proof | None:
     """Enclose the term over the parts of a box that are cut as needed."""

@@ -30,8 +30,6 @@ from dpcal.calibrate.papers.kernel.checker import contains
 from dpcal.calibrate.papers.search.points import within
 from dpcal.calibrate.papers.search.samples import FAILURES, program
 
-__all__ = ["lowest"]
-
 Point = dict[str, Fraction]
 STARTS = 8
 EVALUATIONS = 200

@@ -26,8 +26,6 @@ from dpcal.calibrate.papers.search import boxes, limits, moves, multipliers, pro
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof
 from dpcal.calibrate.papers.search.samples import may_hold
 
-__all__ = ["Search"]
-
 Strategy = Callable[["Search", Goal], Proof | None]
 STRATEGIES: tuple[Strategy, ...] = (
     *(products.by_terms, multipliers.by_multipliers, products.by_square, boxes.by_balls),

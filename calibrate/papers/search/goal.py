@@ -15,8 +15,6 @@ from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import Term, encode
 
-__all__ = ["TERMS", "Goal", "Proof", "exponential", "gap", "product", "signed", "total"]
-
 Proof = dict[str, Any]
 TERMS: Proof = {"rule": "terms"}
 

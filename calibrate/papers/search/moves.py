@@ -17,8 +17,6 @@ from dpcal.calibrate.papers.search.goal import Goal, Proof
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_derivative", "by_zero"]
-
 
 def by_zero(search: Search, goal: Goal) -> Proof | None:
     """Start where the term is zero, and follow the sign of its slope."""

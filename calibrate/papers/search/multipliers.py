@@ -37,9 +37,6 @@ from dpcal.calibrate.papers.search.reductions import by_fact
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_multipliers", "solve"]
-
-
 # A negative term as a share of the target, times powers of ratios below one, with proofs.
 _Share = tuple[t.Term, list[tuple[t.Term, t.Term, Proof, Proof]]]
 

@@ -20,8 +20,6 @@ from dpcal.calibrate.papers.kernel.checker import contains
 from dpcal.calibrate.papers.kernel.normal import exact
 from dpcal.calibrate.papers.kernel.terms import symbols
 
-__all__ = ["points", "within", "witness"]
-
 Point = dict[str, Fraction]
 _HUGE = Fraction(10) ** 30
 FIELD = 12  # points of the field's sizes, before others: a reader trusts a counterexample there

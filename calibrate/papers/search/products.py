@@ -18,8 +18,6 @@ from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, tota
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_factors", "by_square", "by_terms"]
-
 
 def by_terms(search: Search, goal: Goal) -> Proof | None:
     """Conclude from the signs of terms that all agree."""

@@ -24,8 +24,6 @@ from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact
 from dpcal.calibrate.papers.search.goal import signed
 
-__all__ = ["chosen", "outgrown"]
-
 
 def _terms_of(context: Context, side: t.Term) -> list[t.Term]:
     """Return the monomials of a side."""

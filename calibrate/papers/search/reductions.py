@@ -35,8 +35,6 @@ from dpcal.calibrate.papers.search.goal import (
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_fact", "by_logarithms", "by_tangents"]
-
 
 def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""

@@ -18,8 +18,6 @@ from typing import Any
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.terms import Term, subterms
 
-__all__ = ["FAILURES", "may_hold", "program"]
-
 _TRIED, _KEPT = 400, 24
 _AT_AN_END = 0.2
 _HIGHEST = 700.0  # largest exponent with a finite exponential in floats

@@ -39,8 +39,6 @@ from dpcal.calibrate.plans.common import Given, rounded_down, rounded_up
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import warn_caller
 
-__all__ = ["Options", "Setting", "dp_rgda"]
-
 _COUNTS = ("steps", "period", "inner_steps", "batch_size", "refresh_size", "escape_steps")
 _LENGTHS = ("accuracy", "step_length", "ascent_rate", "escape_rate", "perturbation", "movement")
 _CHECKS: dict[str, Callable[..., Any]] = {

@@ -85,8 +85,6 @@ from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
-__all__ = ["RESETS", "Options", "distributed_psgd", "gauss_psgd", "planned", "silo_plans"]
-
 RESETS = ("rewind", "carry", "fresh")
 
 # Unit: 1 / M, beyond which no descent is sure; shorter steps need more answers.

@@ -69,8 +69,6 @@ from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 
-__all__ = ["METHODS", "Power", "best_power", "select_point"]
-
 METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 _OF_SILOS = ("gaussian", "power-method")
 _SCORED = {
