@@ -36,17 +36,6 @@ import numpy as np
 
 from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 
-__all__ = [
-    "MAX_NODES_OF_LAW",
-    "Cell",
-    "Law",
-    "Masses",
-    "gather",
-    "gathered",
-    "power",
-    "spread",
-]
-
 # Most nodes of any law; and nodes above its mean by which a group is raised before it is lost.
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
 _LEAST_BITS = 30

@@ -27,8 +27,6 @@ from dpcal.accountants.certificates.balls import Ball, workprec
 from dpcal.accountants.certificates.schema import whole
 from dpcal.accountants.losses.base import Parts
 
-__all__ = ["BITS", "FUNCTION", "MAX_PARTS", "MAX_WORK", "MAX_WORK_OF_PROOF", "PRODUCT", "Proof"]
-
 # Bits that a verifier accepts: deltas of 1e-300 take about 2,300.
 BITS = (64, 4096)
 # Units of work of a document; proofs for rare large losses take 1e8 each.

@@ -33,8 +33,6 @@ from dpcal.accountants.certificates.balls import Ball, acb, acb_mat, arb, within
 from dpcal.accountants.certificates.schema import number, positive, shape_of, whole
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["LINE", "MAX_POINTS", "Line", "SampledGaussianTransform", "Transform", "sums_of_powers"]
-
 MAX_POINTS, _FARTHEST = 1 << 16, 1 << 31
 # Points in one product: the longest contours take about 100 MB.
 _CHUNK = 1 << 10

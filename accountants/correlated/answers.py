@@ -14,8 +14,6 @@ from typing import Any, Self
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Proof
 
-__all__ = ["CERTIFIED", "EXACT", "WITH_CONFIDENCE", "CorrelatedDelta", "CorrelatedEpsilon"]
-
 EXACT, CERTIFIED = "exact", "certified"
 WITH_CONFIDENCE = "statistical with certified confidence"
 

@@ -28,8 +28,6 @@ from dpcal.accountants.rounding import UNIT
 if TYPE_CHECKING:
     from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 
-__all__ = ["FURTHER", "SHIFT", "Cut", "NormalTail"]
-
 # Most width of a cut: in standard deviations, and over distances in which its law changes.
 _DEVIATIONS, _DENSITIES = 0.4, 0.7
 # Distance from a cut, in widths, from which a point lies below it up to 1e-26.

@@ -30,7 +30,7 @@ from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.growth import sums
 from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.ranges import Relation
-from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
+from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.context import context_of
 from dpcal.calibrate.papers.kernel.normal import sign_at
@@ -42,8 +42,6 @@ from dpcal.calibrate.papers.search.goal import Goal
 from dpcal.calibrate.papers.search.points import points, witness
 from dpcal.calibrate.papers.search.rates import chosen, outgrown
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-
-__all__ = ["STATUSES", "Verdict", "prove"]
 
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
